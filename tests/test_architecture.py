@@ -25,7 +25,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["inspection"],
     ["checking", "shapes"],
     ["randomness"],
-    ["blocks", "tensors"],
+    ["tensors"],
     ["leaves"],
     ["data"],
     ["network"],

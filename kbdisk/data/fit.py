@@ -35,7 +35,7 @@ from kbdisk.data.slots import (
 from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
-from kbdisk.leaves import KINDS
+from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.words import Words
 from kbdisk.schemas.leaf import Set
 from kbdisk.schemas.leaf import Text as TextLeaf

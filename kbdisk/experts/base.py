@@ -23,8 +23,7 @@ from torch import Tensor
 
 from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Model
-from kbdisk.leaves.base import Belief, Recalling
-from kbdisk.leaves.mixed import mixed
+from kbdisk.leaves.belief import Belief, SupportsInterpolation, join_beliefs
 from kbdisk.leaves.number.around import WIDTHS, centred
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
@@ -203,7 +202,7 @@ def _blended_sets(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasse
         parts.append((rows, belief.pick(rows).blended(masses.codes, masses.mass, weight.expand(len(rows)))))
         is_left[rows] = False
     left = is_left.nonzero()[:, 0]
-    return mixed([*parts, *([(left, belief.pick(left))] if len(left) else [])])
+    return join_beliefs([*parts, *([(left, belief.pick(left))] if len(left) else [])])
 
 
 def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Belief:
@@ -214,7 +213,7 @@ def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, Label
         width = masses.codes.shape[1]
         codes[rows, :width] = masses.codes
         weights[rows, 0, :width] = weight * (masses.mass - unclaimed_mass(belief.pick(rows), masses))
-    mixed_belief: Belief = belief.recalled(codes, weights)
+    mixed_belief: Belief = belief.interpolated(codes, weights)
     return mixed_belief
 
 
@@ -265,6 +264,6 @@ def combined(kind: str, belief: Any, predictions: Sequence[Sequence[Weighted]]) 
         return _moved(belief, numbers) if numbers else belief
     for of_group in predictions:
         masses = [(rows, weighted.weight, said) for rows, weighted, said in of_group if isinstance(said, LabelMasses)]
-        if masses and (kind == SET or isinstance(belief, Recalling)):
+        if masses and (kind == SET or isinstance(belief, SupportsInterpolation)):
             belief = with_labels(kind, belief, masses)
     return belief

@@ -33,7 +33,7 @@ from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_entities, questions_about, usual_amounts
 from kbdisk.experts.weights import each_mixture, each_squares, relative_likelihoods
 from kbdisk.hiding import shuffled
-from kbdisk.leaves.base import Recalling
+from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.around import WIDTHS, centred, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.text.belief import TextBelief
@@ -245,7 +245,7 @@ class LatentKNN:
         indexed = [
             (rows, self.indices[key]) for key, rows in by_slot_and_level(slots, levels[entity]) if key in self.indices
         ]
-        if not isinstance(asked.belief, Recalling):
+        if not isinstance(asked.belief, SupportsInterpolation):
             return asked
         if not indexed:
             if not isinstance(asked.belief, NumberBelief) or not self._has_numbers:
@@ -269,7 +269,7 @@ class LatentKNN:
             if are_numbers:
                 answer_weights[rows, : OWN_ANSWERS + count] = index.weights_of_answers(near)
                 around[rows] = index.masses_around(near)
-        belief = asked.belief.recalled(codes, mass, answer_weights)
+        belief = asked.belief.interpolated(codes, mass, answer_weights)
         if not isinstance(belief, NumberBelief):
             return replace(asked, belief=belief)
         return replace(asked, belief=centred(belief, belief.expected(), around))
@@ -357,14 +357,16 @@ def _latent_values(network: DiSK, question: Question) -> Iterator[tuple[SlotLeve
             yield key, values
 
 
-def _held_out_beliefs(network: DiSK, question: Question) -> Iterator[tuple[str, SlotLevel, LatentValues, Recalling]]:
+def _held_out_beliefs(
+    network: DiSK, question: Question
+) -> Iterator[tuple[str, SlotLevel, LatentValues, SupportsInterpolation]]:
     """Masked values by kind, with their vectors and the network's beliefs."""
     batch, hidden, levels = question
     for kind, asked in network(batch, hidden.visible, hidden.asked).kinds.items():
         properties = _by_property(batch, kind, asked.tokens, asked.vectors, levels) if kind in KINDS else ()
         for key, values, rows in properties:
             belief = asked.belief.pick(rows)
-            if isinstance(belief, Recalling):
+            if isinstance(belief, SupportsInterpolation):
                 yield kind, key, values, belief
 
 
@@ -389,9 +391,9 @@ class HeldOutBeliefs:
     logs: list[Tensor] = field(default_factory=list)  # (s,) log p of each step of a value: a text has several
     step_entities: list[Tensor] = field(default_factory=list)  # (s,)
     answers: list[Tensor] = field(default_factory=list)  # (n, OWN_ANSWERS) of numbers
-    belief: Recalling | None = None  # about the first of them
+    belief: SupportsInterpolation | None = None  # about the first of them
 
-    def append(self, values: LatentValues, belief: Recalling) -> None:
+    def append(self, values: LatentValues, belief: SupportsInterpolation) -> None:
         """Add values."""
         self.values.append(values)
         self.logs.append(belief.steps(values.codes))
@@ -462,7 +464,7 @@ def _predictions(index: LatentIndex, beliefs: HeldOutBeliefs, count: int) -> Hel
         for kernel in range(belief.kernels):
             mass = weights.new_zeros(len(weights), belief.kernels, weights.shape[1])
             mass[:, kernel] = weights
-            logs.append(belief.steps_recalled(values.codes, network_logs, near.codes, mass))
+            logs.append(belief.steps_interpolated(values.codes, network_logs, near.codes, mass))
     every_log = torch.stack(logs, 1).double()
     if not isinstance(belief, NumberBelief):
         return HeldOutPredictions(every_log)

@@ -51,7 +51,7 @@ from kbdisk.experts.queries import (
     usual_amounts,
 )
 from kbdisk.experts.weights import REQUIRED_ERRORS, TINY, each_mixture, each_squares, relative_likelihoods
-from kbdisk.leaves.base import Recalling
+from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.around import WIDTHS, log_masses
 from kbdisk.leaves.number.belief import NumberBelief
 
@@ -92,7 +92,7 @@ class HeldOutPredictions:
             self._append_numbers(codes, entities, modelled, predictions)
             return
         belief = modelled.belief.pick(modelled.rows)
-        if kind == SET or isinstance(belief, Recalling):
+        if kind == SET or isinstance(belief, SupportsInterpolation):
             self._append_labels(kind, codes, entities, belief, predictions)
 
     def _append_numbers(

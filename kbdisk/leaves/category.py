@@ -18,15 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GLUBlock
 from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
+from kbdisk.leaves.belief import SingleStep, join_beliefs
 from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import OTHER, Labels
-from kbdisk.leaves.mixed import mixed
+from kbdisk.leaves.layers import GLUBlock
 from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.leaves.reading import LearntLabels, TextLabels
 from kbdisk.leaves.scoring import LearntScores, TextScores, named
-from kbdisk.leaves.whole import Whole
 from kbdisk.randomness import source
 from kbdisk.schemas.leaf import Boolean, Category, Label
 
@@ -108,7 +107,7 @@ class CategoryCodec:
 
 
 @dataclass(frozen=True)
-class CategoryBelief(Whole):
+class CategoryBelief(SingleStep):
     """How likely each label is: the softmax of logits, less the mass that is kept for labels never met."""
 
     logits: Tensor  # (n, V), -inf where a row's slot has fewer labels
@@ -161,7 +160,7 @@ class CategoryBelief(Whole):
         """(n,) the place of each label among all of its slot, 1 the best"""
         return ranks(self.logits, codes)
 
-    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> CategoryBelief:
+    def interpolated(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> CategoryBelief:
         """Itself with some of its mass for the labels that others have: codes (n, K), weights (n, 1, K)."""
         weights = weights[:, 0].float()
         left = (1 - weights.sum(1)).clamp(min=0)  # (n,) sums are rounded
@@ -261,7 +260,7 @@ class CategoryDecoder(nn.Module):
         if self.cumulative is not None:
             own = self.ordered[rows.slot].nonzero()[:, 0]
             parts.append((own, self._belief(self.cumulative(h[own], rows.slot[own]), rows.slot[own])))
-        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
+        return join_beliefs(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
 
     def _belief(self, logits: Tensor, column: Tensor) -> CategoryBelief:
         return CategoryBelief(logits, self.unseen[column] if self.open else None)

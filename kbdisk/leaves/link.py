@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
+from kbdisk.leaves.belief import join_beliefs
 from kbdisk.leaves.category import CategoryBelief, choose, residual
 from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import OTHER, Labels
-from kbdisk.leaves.mixed import mixed
+from kbdisk.leaves.layers import lookup_table
 from kbdisk.leaves.pointer import DRAWS, Entities, Pointers
 from kbdisk.leaves.scoring import LearntScores, named
 from kbdisk.randomness import source
@@ -112,8 +112,8 @@ class LinkEncoder(nn.Module):
         super().__init__()
         self.unread = setting.config.unread if setting.dropout else 0.0
         self.columns, codecs = Columns(codecs), distinct(codecs)
-        self.entities = Entities([codec.targets for codec in codecs], setting, looked_up)
-        self.unknown = looked_up(len(codecs), setting.width)  # (C, D)
+        self.entities = Entities([codec.targets for codec in codecs], setting, lookup_table)
+        self.unknown = lookup_table(len(codecs), setting.width)  # (C, D)
         self.blocks = residual(setting)
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
@@ -158,4 +158,4 @@ class LinkDecoder(nn.Module):
         ]
         if self.pointers is not None:
             parts.extend(self.pointers(h, rows))
-        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
+        return join_beliefs(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)

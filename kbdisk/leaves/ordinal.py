@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import Readout, scored
 from kbdisk.leaves.labels import Labels
+from kbdisk.leaves.layers import Readout, score_table
 
 LEAST = 1e-3  # between two cuts, so that no label is ever impossible
 FLATTEST = 4.0  # of the log of the spread
@@ -24,7 +24,7 @@ FLATTEST = 4.0  # of the log of the spread
 class CumulativeScores(Readout):
     """The log probabilities of ordered labels. Slots without any (None) have no weights here."""
 
-    multiplied: ClassVar[tuple[str, ...]] = ("table",)
+    weight_names: ClassVar[tuple[str, ...]] = ("table",)
     sizes: Tensor
     own: Tensor
     starts: Tensor
@@ -37,7 +37,7 @@ class CumulativeScores(Readout):
         self.register_buffer("starts", sizes.cumsum(0) - sizes, persistent=False)
         places = torch.tensor([own is not None for own in labels]).cumsum(0) - 1
         self.register_buffer("own", places, persistent=False)  # (S,) which of the ordered ones a slot is
-        self.table = scored(2 * len(ordered), width)  # (2 O, D): place, log of the spread
+        self.table = score_table(2 * len(ordered), width)  # (2 O, D): place, log of the spread
         self.cuts = nn.Parameter(torch.cat([_cuts(own) for own in ordered]))  # (labels in all,) the first, then gaps
 
     def forward(self, h: Tensor, slot: Tensor) -> Tensor:

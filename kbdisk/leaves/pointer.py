@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, Readout, scored
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import CategoryBelief, ranks, unsure
 from kbdisk.leaves.labels import OTHER, Labels
+from kbdisk.leaves.layers import GroupedLinear, Readout, score_table
 from kbdisk.leaves.reading import TextVectors, starts
 from kbdisk.leaves.scoring import marginal, present
 from kbdisk.randomness import source
@@ -179,7 +179,7 @@ DRAWS: dict[str, Callable[[Labels], Tensor]] = {"uniform": uniform, "unigram": u
 class Pointers(Readout):
     """The queries of rows, and what they are scored against; only of the slots that have many targets."""
 
-    multiplied: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
+    weight_names: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
     chance: Tensor
 
     def __init__(self, many: Mapping[int, Labels], setting: Setting) -> None:
@@ -188,7 +188,7 @@ class Pointers(Readout):
         self.place = {slot: place for place, slot in enumerate(many)}
         self.sizes, self.unseen = [len(own) for own in labels], [own.unseen for own in labels]
         self.query = GroupedLinear(setting.sets, setting.width, setting.width)
-        self.entities = Entities(labels, setting, scored)
+        self.entities = Entities(labels, setting, score_table)
         self.bias = nn.Parameter(torch.cat([marginal(own) for own in labels]))  # (N,)
         chance = torch.cat([(setting.config.negatives * draw(own)).clamp(max=1) for own in labels])
         self.register_buffer("chance", chance, persistent=False)  # (N,)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import looked_up
 from kbdisk.leaves.base import Setting
 from kbdisk.leaves.labels import Labels
+from kbdisk.leaves.layers import lookup_table
 
 BY_HEART = 'expected labels that are read by their text, as there are new ones, got labels = "learnt"'
 CHUNK = 4096  # texts read at once where none learns
@@ -30,9 +30,13 @@ class TextVectors(nn.Module):
 
     def __init__(self, texts: Sequence[str], setting: Setting) -> None:
         super().__init__()
-        if setting.reader is None or setting.words is None:
+        if setting.reader is None or setting.tokenizer is None:
             raise ValueError("expected a text encoder, as labels are to be read by their text, got none")
-        self._reader, self._words, self.width = (setting.reader,), setting.words, setting.width  # the network owns it
+        self._reader, self._words, self.width = (
+            (setting.reader,),
+            setting.tokenizer,
+            setting.width,
+        )  # the network owns it
         self.lay(texts)
 
     def lay(self, texts: Sequence[str]) -> None:
@@ -78,7 +82,7 @@ class LearntLabels(nn.Module):
     def __init__(self, labels: Sequence[Labels], setting: Setting) -> None:
         super().__init__()
         self.register_buffer("starts", starts(labels, len(labels)), persistent=False)  # (S,)
-        self.table = looked_up(len(labels) + sum(map(len, labels)), setting.width)  # (S + N, D)
+        self.table = lookup_table(len(labels) + sum(map(len, labels)), setting.width)  # (S + N, D)
 
     def lay(self, labels: Sequence[Labels]) -> None:
         """Labels that training never had have no vector here."""
@@ -96,7 +100,7 @@ class TextLabels(nn.Module):
 
     def __init__(self, labels: Sequence[Labels], setting: Setting) -> None:
         super().__init__()
-        self.others = looked_up(len(labels), setting.width)  # (S, D)
+        self.others = lookup_table(len(labels), setting.width)  # (S, D)
         self.register_buffer("starts", starts(labels), persistent=False)  # (S,)
         self.texts = TextVectors(all_texts(labels), setting)
 

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, Readout, linear, scored
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.labels import Labels
+from kbdisk.leaves.layers import GroupedLinear, Readout, linear, score_table
 from kbdisk.leaves.reading import BY_HEART, TextVectors, all_texts
 
 Numbers = npt.NDArray[np.int64]
@@ -116,13 +116,13 @@ def _ranges(first: Numbers, size: Numbers) -> Numbers:
 class LearntScores(Readout):
     """Against a vector and a bias for each label. The bias begins at how common the label is in training."""
 
-    multiplied: ClassVar[tuple[str, ...]] = ("table",)
+    weight_names: ClassVar[tuple[str, ...]] = ("table",)
 
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
         self.sizes = np.array([len(own) for own in labels], np.int64)  # (S,)
         self.starts = self.sizes.cumsum() - self.sizes  # (S,)
-        self.table = scored(int(self.sizes.sum()), setting.width)  # (N, D)
+        self.table = score_table(int(self.sizes.sum()), setting.width)  # (N, D)
         # DIFF(paper): the bias begins at the labels' log frequency, not at 0: training starts from the marginals
         self.bias = nn.Parameter(torch.cat([torch.zeros(0), *map(marginal, labels)]) if bias is None else bias)  # (N,)
 
@@ -141,7 +141,7 @@ class LearntScores(Readout):
 class TextScores(Readout):
     """Against the vectors of the labels' texts. Costs a reading of the texts of the slots in each training step."""
 
-    multiplied: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
+    weight_names: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
 
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()

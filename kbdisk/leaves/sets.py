@@ -26,13 +26,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
+from kbdisk.leaves.belief import join_beliefs
 from kbdisk.leaves.category import READINGS, SCORINGS, choose, residual
 from kbdisk.leaves.columns import Columns, distinct
 from kbdisk.leaves.labels import Labels
-from kbdisk.leaves.mixed import mixed
+from kbdisk.leaves.layers import lookup_table
 from kbdisk.leaves.scoring import LearntScores, dense, named
 from kbdisk.leaves.setbelief import CountedSets, FreeSets
 from kbdisk.randomness import source
@@ -172,7 +172,7 @@ class SetEncoder(nn.Module):
         self.labels = READINGS[setting.config.labels]([codec.labels for codec in distinct(codecs)], setting)
         self.register_buffer("groups", torch.tensor(list(setting.groups)), persistent=False)  # (S,)
         self.sizes = setting.config.sizes
-        self.count = looked_up(setting.sets * (self.sizes + 1), setting.width)  # (G (sizes + 1), D)
+        self.count = lookup_table(setting.sets * (self.sizes + 1), setting.width)  # (G (sizes + 1), D)
         self.blocks = residual(setting)
 
     def lay(self, codecs: Sequence[SetCodec]) -> None:
@@ -241,7 +241,7 @@ class SetDecoder(nn.Module):
                 if len(place):
                     whose = part.rows[place]
                     parts.append((whose, build(part.values[place], counts[whose], rows.slot[whose])))
-        return mixed(parts or [(rows.slot, self._free(h[:, :1], counts, rows.slot))], order)
+        return join_beliefs(parts or [(rows.slot, self._free(h[:, :1], counts, rows.slot))], order)
 
     def _counted(self, logits: Tensor, counts: Tensor, column: Tensor) -> CountedSets:
         return CountedSets(logits, counts, self.top[column], self.most[column], self.unmet[column])

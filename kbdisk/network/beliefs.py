@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.batch import Batch
-from kbdisk.leaves.base import Belief
+from kbdisk.leaves.belief import Belief
 from kbdisk.leaves.number.belief import NumberBelief
 
 Memo = dict[str, Any]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes

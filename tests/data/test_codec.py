@@ -18,8 +18,8 @@ from kbdisk.data.batch import Batch
 from kbdisk.diffusion import reveal
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
 from kbdisk.errors import SchemaError
-from kbdisk.leaves import KINDS
 from kbdisk.leaves.category import CategoryConfig
+from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.words import Words
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK

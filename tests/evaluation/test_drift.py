@@ -24,7 +24,7 @@ from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
-from kbdisk.leaves import KINDS
+from kbdisk.leaves.registry import KINDS
 from kbdisk.schemas.inference import infer
 
 

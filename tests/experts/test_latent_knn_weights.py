@@ -52,15 +52,15 @@ def test_kriging_predicts_a_slope_and_has_the_weight(plane):
     """The mean of neighbours is off on a slope; kriging is near, and so is the belief's median."""
     index, held, belief, truth = plane
     near = index.neighbours(held.vectors, held.entities, torch.ones(HELD, dtype=torch.bool), 64)
-    recalled = belief.recalled(near.codes, index.belief_mass(near), index.weights_of_answers(near))
-    after = centred(recalled, recalled.expected(), index.masses_around(near))
-    neighbours = (near.weights[:, 1] * recalled.numbers(near.codes)).sum(1)
+    interpolated = belief.interpolated(near.codes, index.belief_mass(near), index.weights_of_answers(near))
+    after = centred(interpolated, interpolated.expected(), index.masses_around(near))
+    neighbours = (near.weights[:, 1] * interpolated.numbers(near.codes)).sum(1)
     off, mean = (after.expected() - truth).abs().mean(), (neighbours - truth).abs().mean()
     assert off < 0.6 * mean
     assert index.answer_weights[OWN_ANSWERS + len(REACHES) :].sum() > 0.9
     assert index.around.sum() > 0.9
     assert (after.median() - truth).abs().mean() < 2 * off
-    assert (after.log_prob(held.codes) - recalled.log_prob(held.codes)).mean() > 0.5
+    assert (after.log_prob(held.codes) - interpolated.log_prob(held.codes)).mean() > 0.5
 
 
 def test_held_out_values_are_kept_as_such(plane):

@@ -14,9 +14,9 @@ from tables import for_each
 from torch import Tensor
 
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.belief import JoinedBelief
 from kbdisk.leaves.category import CategoryBelief, CategoryCodec, CategoryConfig, CategoryDecoder, CategoryEncoder
 from kbdisk.leaves.labels import Labels
-from kbdisk.leaves.mixed import Mixed
 from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.schemas.leaf import Boolean, Category
 
@@ -233,7 +233,7 @@ def test_one_slot_of_many_labels_does_not_pad_the_others():
     decoder = CategoryDecoder(codecs, setting_of(len(sizes)))
     slot = torch.cat([torch.zeros(10), torch.arange(1, 501)]).long()
     belief = decoder(torch.randn(510, WIDTH), rows_of(slot))
-    assert isinstance(belief, Mixed)
+    assert isinstance(belief, JoinedBelief)
     assert sum(part.logits.numel() for part in belief.parts) == 10 * 20_000 + 500 * 8
     assert belief.log_prob(torch.zeros(510, dtype=torch.long)).shape == (510,)
 
@@ -341,7 +341,7 @@ def test_ordered_labels_learn_where_a_row_stands():
 
 def reading(codecs: list[CategoryCodec]) -> tuple[CategoryEncoder, CategoryDecoder, Reader]:
     reader = Reader(WIDTH)
-    setting = setting_of(len(codecs), CategoryConfig(labels="text"), words=Characters(), reader=reader)
+    setting = setting_of(len(codecs), CategoryConfig(labels="text"), tokenizer=Characters(), reader=reader)
     return CategoryEncoder(codecs, setting), CategoryDecoder(codecs, setting), reader
 
 

@@ -27,7 +27,7 @@ def ids(many: int) -> list[str]:
 def decoder_of(values: list[list[str]], config: LinkConfig, names=None, reader=None):
     codecs = [LinkCodec.fit(Link(), own, config) for own in values]
     codecs = [codec.named(names) for codec in codecs] if names else codecs
-    setting = Setting(WIDTH, [0] * len(codecs), config, words=Characters(), reader=reader)
+    setting = Setting(WIDTH, [0] * len(codecs), config, tokenizer=Characters(), reader=reader)
     return codecs, LinkDecoder(codecs, setting), LinkEncoder(codecs, setting)
 
 

@@ -82,9 +82,9 @@ def test_another_value_may_be_likelier_than_the_answer():
     mass = torch.zeros(2, belief.kernels, 1, dtype=torch.float64)
     mass[:, 0] = 0.5
     shares = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64).expand(2, -1)
-    recalled = belief.recalled(other, mass, shares).answering(belief.answer)
+    interpolated = belief.interpolated(other, mass, shares).answering(belief.answer)
     few = torch.full((2, len(WIDTHS)), 0.06, dtype=torch.float64)
-    assert likeliest(centred(recalled, recalled.expected(), few)).tolist() == [4.0, 4.0]
+    assert likeliest(centred(interpolated, interpolated.expected(), few)).tolist() == [4.0, 4.0]
 
 
 @for_each("wrong", [[0.1] * (len(WIDTHS) - 1), [0.2] * len(WIDTHS), [-0.1] + [0.1] * (len(WIDTHS) - 1)])

@@ -413,12 +413,12 @@ def test_values_of_codes_are_what_is_decoded(data, code, kind):
 # ---------------------------------------------------------------- what others have
 
 
-def recalled(codec: NumberCodec, others: list[float], mass: list[list[float]], said: list[float] | None = None):
+def interpolated(codec: NumberCodec, others: list[float], mass: list[list[float]], said: list[float] | None = None):
     """Beliefs of 2 rows, and what they are with so much (P, K) of their mass for what others have."""
     belief = believed(codec, mixture(2))
     codes = codec.encode(others).expand(2, -1, -1)
     own = None if said is None else torch.tensor(said, dtype=torch.float64).expand(2, -1)
-    return belief, belief.recalled(codes, torch.tensor(mass, dtype=torch.float64).expand(2, -1, -1), own)
+    return belief, belief.interpolated(codes, torch.tensor(mass, dtype=torch.float64).expand(2, -1, -1), own)
 
 
 @for_each("data", LEAVES)
@@ -427,7 +427,7 @@ def test_mass_is_given_to_the_values_of_others_and_the_rest_stays(data):
     others = [float(one) for one in LEAVES[data][1][:2]]
     whole = [int(one) for one in others] if codec.whole else others
     none = [0.0, 0.0]
-    before, after = recalled(codec, whole, [[0.25, 0.5], *(none for _ in NEAR)])
+    before, after = interpolated(codec, whole, [[0.25, 0.5], *(none for _ in NEAR)])
     values = [whole[0], whole[1], *(LEAVES[data][1][5:8])]
     for value in dict.fromkeys(values):
         codes = codec.encode([value]).expand(2, -1)
@@ -444,7 +444,7 @@ def test_mass_for_what_is_near_spreads_further_each_time():
     spreads = []
     for kernel in range(1 + len(NEAR)):
         mass = [[0.0]] * kernel + [[1.0]] + [[0.0]] * (len(NEAR) - kernel)
-        _, after = recalled(codec, [2.0], mass)
+        _, after = interpolated(codec, [2.0], mass)
         low, high = after.interval(0.9)
         assert (low <= 2).all()
         assert (high >= 2).all()
@@ -456,7 +456,7 @@ def test_mass_for_what_is_near_spreads_further_each_time():
 def test_the_answer_is_the_mean_that_was_learnt():
     codec = fitted("skewed")
     none = [[0.0, 0.0]] * (1 + len(NEAR))
-    before, after = recalled(codec, [1.0, 4.0], none, [0.5, 0.0, 0.25, 0.25])
+    before, after = interpolated(codec, [1.0, 4.0], none, [0.5, 0.0, 0.25, 0.25])
     assert after.expected().tolist() == pytest.approx((before.mean() / 2 + 1.25).tolist())
     assert after.pick(torch.tensor([1])).expected().tolist() == after.expected()[1:].tolist()
     assert after.median().tolist() == pytest.approx(before.median().tolist())
@@ -464,7 +464,7 @@ def test_the_answer_is_the_mean_that_was_learnt():
 
 def test_where_nobody_has_anything_a_belief_stays_what_it_is():
     codec = fitted("spiked")
-    before, after = recalled(codec, [0.0, 2.5], [[0.0, 0.0]] * (1 + len(NEAR)))
+    before, after = interpolated(codec, [0.0, 2.5], [[0.0, 0.0]] * (1 + len(NEAR)))
     codes = codec.encode([0.0, 2.5])
     assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
     assert after.mean().tolist() == pytest.approx(before.mean().tolist())

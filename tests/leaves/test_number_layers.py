@@ -10,11 +10,11 @@ import torch
 from tables import for_each
 from torch import Tensor
 
-from kbdisk.leaves import KINDS
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, NumberEncoder
 from kbdisk.leaves.number.config import BELIEFS, EMBEDDINGS
 from kbdisk.leaves.number.embeddings import squeezed
+from kbdisk.leaves.registry import KINDS
 from kbdisk.schemas.leaf import Number
 
 RANDOM = np.random.default_rng(0)

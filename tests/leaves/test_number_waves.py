@@ -1,4 +1,4 @@
-"""Whole numbers are read by their remainders: what is even is told from what is odd, however large it is."""
+"""SingleStep numbers are read by their remainders: what is even is told from what is odd, however large it is."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import torch
 from tables import for_each
 
 from kbdisk.entity import Text as TextValue
-from kbdisk.leaves import KINDS
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.text import Reader, TextCodec, TextConfig, TextDecoder, TextEncoder, Writer, build_reader
 from kbdisk.leaves.words import BYTES, EOS, PIECES, SPECIAL, Words
 from kbdisk.network.mup import growths
@@ -33,7 +33,7 @@ def codec(words) -> TextCodec:
 
 
 def setting(words: Words | None, groups=(0, 1), **other) -> Setting:
-    return Setting(D, groups, CONFIG, words=words, **other)
+    return Setting(D, groups, CONFIG, tokenizer=words, **other)
 
 
 def rows(counts: list[int], path: torch.Tensor | None = None) -> Rows:
@@ -155,7 +155,7 @@ def test_blank_rows_and_no_rows_do_no_harm(codec, words):
 def test_the_end_of_a_text_that_was_cut_is_not_scored(words):
     config = TextConfig(layers=1, heads=2, most=3)
     codec = TextCodec.fit(Text(), [], config, words)
-    belief = TextDecoder([codec], Setting(D, [0], config, words=words)).eval()(torch.randn(1, D), rows([1]))
+    belief = TextDecoder([codec], Setting(D, [0], config, tokenizer=words)).eval()(torch.randn(1, D), rows([1]))
     cut = codec.encode(["Nokia Lumia 7"])
     (longer,) = words.encode(["Nokia Lumia 7"])
     alike = [longer[None, :3], longer[None, :4]]

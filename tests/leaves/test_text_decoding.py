@@ -34,7 +34,7 @@ def following(n: int = 1, **config) -> TextBelief:
     """A belief where three texts may be followed, one of them by none of its tokens, one of them cut."""
     codes = TEXTS[torch.randint(len(TEXTS), (n, 3))]
     codes[:, 0], codes[:, 1] = TEXTS[0], TEXTS[-1]
-    return belief(n, **config).recalled(codes, torch.rand(n, 1, 3, dtype=torch.float64) * 0.3)
+    return belief(n, **config).interpolated(codes, torch.rand(n, 1, 3, dtype=torch.float64) * 0.3)
 
 
 either = for_each("belief", [belief, following])
@@ -246,7 +246,7 @@ def test_a_text_is_followed_token_by_token_as_far_as_it_agrees():
     own = one.writer.by_token(one.h, TEXTS[20:21])[0].exp()
     same, other = TEXTS[20].clone(), TEXTS[20].clone()
     other[2] = 9 - other[2]  # the other token of the two there are
-    both = one.recalled(torch.stack([same, other])[None], torch.tensor([[[0.5, 0.25]]]))
+    both = one.interpolated(torch.stack([same, other])[None], torch.tensor([[[0.5, 0.25]]]))
     expected = [0.75 + 0.25 * own[0], 0.75 + 0.25 * own[1], 0.5 + 0.25 * own[2], 0.5 + 0.5 * own[3]]
     torch.testing.assert_close(both.steps(TEXTS[20:21]).exp(), torch.stack(expected))
 
@@ -255,22 +255,24 @@ def test_what_steps_would_be_if_others_were_followed_is_what_they_then_are():
     one, texts = belief(5), TEXTS[[3, 9, 20, 21, 30]]
     codes, weights = TEXTS[torch.randint(len(TEXTS), (5, 4))], torch.rand(5, 1, 4) / 4
     codes[:, 0] = texts
-    told = one.steps_recalled(texts, one.steps(texts), codes, weights)
-    torch.testing.assert_close(told, one.recalled(codes, weights).steps(texts))
+    told = one.steps_interpolated(texts, one.steps(texts), codes, weights)
+    torch.testing.assert_close(told, one.interpolated(codes, weights).steps(texts))
     assert (told > one.steps(texts)).float().mean() > 0.5
 
 
 def test_a_text_that_is_followed_alone_is_said():
     one, codes = belief(4), TEXTS[[0, 7, 19, 30]]
-    assert one.recalled(codes[:, None], torch.ones(4, 1, 1)).mode().equal(codes)
-    assert one.recalled(codes[:, None], torch.zeros(4, 1, 1)).mode().equal(one.mode())
+    assert one.interpolated(codes[:, None], torch.ones(4, 1, 1)).mode().equal(codes)
+    assert one.interpolated(codes[:, None], torch.zeros(4, 1, 1)).mode().equal(one.mode())
 
 
 def test_what_is_longer_than_all_that_is_followed_goes_on_by_itself():
     short = TEXTS[[1, 5]][None].expand(20, 2, L)
     one, weights = belief(20), torch.full((20, 1, 2), 0.2)
-    wide, narrow = (one.recalled(codes, weights).draw(1.0, torch.manual_seed(0)) for codes in (short, short[:, :, :3]))
+    wide, narrow = (
+        one.interpolated(codes, weights).draw(1.0, torch.manual_seed(0)) for codes in (short, short[:, :, :3])
+    )
     assert (wide.codes[:, -1] != 0).any()
     assert wide.codes.equal(narrow.codes)
     torch.testing.assert_close(wide.log_prob, narrow.log_prob)
-    torch.testing.assert_close(one.recalled(short[:, :, :3], weights).log_prob(narrow.codes), narrow.log_prob)
+    torch.testing.assert_close(one.interpolated(short[:, :, :3], weights).log_prob(narrow.codes), narrow.log_prob)

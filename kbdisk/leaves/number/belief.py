@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from kbdisk.leaves.belief import SingleStep
 from kbdisk.leaves.number.blended import TINY, Blended
 from kbdisk.leaves.number.codec import FAR
 from kbdisk.leaves.number.curve import Curve
@@ -26,7 +27,6 @@ from kbdisk.leaves.number.moved import Moved
 from kbdisk.leaves.number.point import Points
 from kbdisk.leaves.number.quantile import quantiles, up_to
 from kbdisk.leaves.number.tables import Tables
-from kbdisk.leaves.whole import Whole
 
 NODES = 64  # values that stand for a belief when its entropy is estimated
 CELLS = 2**12  # rows x nodes at once: what fits the cache is fastest
@@ -36,7 +36,7 @@ FINE = (1e-5, 1e-2)  # in code: no value of others is more, or less, exactly bel
 
 
 @dataclass(frozen=True)
-class NumberBelief(Whole):
+class NumberBelief(SingleStep):
     """A distribution over the number of each of n rows."""
 
     curve: Curve
@@ -237,7 +237,7 @@ class NumberBelief(Whole):
         """(n, K) float64, the numbers that codes (n, K, 4) stand for."""
         return self.tables.snapped(self.slot, self.tables.inverse(self.slot, codes[:, :, 0].double()))
 
-    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> NumberBelief:
+    def interpolated(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> NumberBelief:
         """Itself with some of its mass for values that others have: codes (n, K, 4), weights (n, 1 + len(NEAR), K).
 
         The first weight is of the value itself, the others of what is near to it, further each time.

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import GroupedLinear
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.layers import GroupedLinear
 from kbdisk.leaves.number.codec import NumberCodec
 
 MARGIN = 0.05  # of DICE's half circle, on either side for what lies beyond the training values

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import GLUBlock
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.layers import GLUBlock
 from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.embeddings import EMBEDDINGS
 from kbdisk.leaves.number.waves import Waves

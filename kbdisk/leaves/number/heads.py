@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, Readout
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.layers import GroupedLinear, Readout
 from kbdisk.leaves.number.binned import TAILS, Binned, Bins
 from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.mixture import Mixture

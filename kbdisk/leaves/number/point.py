@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kbdisk.blocks import GroupedLinear, Readout
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.layers import GroupedLinear, Readout
 from kbdisk.leaves.number.codec import NumberCodec
 
 FAR = 3.0  # deviations

@@ -1,4 +1,4 @@
-"""Whole numbers by their remainders: waves that come round after 2, 3, ... steps, so that even and odd, or the months of
+"""SingleStep numbers by their remainders: waves that come round after 2, 3, ... steps, so that even and odd, or the months of
 a year, are told apart however many there are. What a code says of a number is where it stands among others.
 
 n rows   D width   P periods
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import GroupedLinear
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.layers import GroupedLinear
 from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.tables import Tables
 

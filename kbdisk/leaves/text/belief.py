@@ -50,13 +50,13 @@ class TextBelief:
         """(s,) log p of each token of some texts (n, L), after those before it."""
         return self._by_token(codes)[codes != PAD]
 
-    def steps_recalled(self, codes: Tensor, own: Tensor, others: Tensor, weights: Tensor) -> Tensor:
+    def steps_interpolated(self, codes: Tensor, own: Tensor, others: Tensor, weights: Tensor) -> Tensor:
         """(s,) the same if it was `own` (s,) until so much (n, 1, K) of the mass went to others' texts (n, K, L)."""
         there = codes != PAD
         by_token = own.new_zeros(codes.shape).index_put((there,), own)
         return Others(others, weights[:, 0]).told(codes, by_token)[there]
 
-    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> TextBelief:
+    def interpolated(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> TextBelief:
         """Itself where others' texts may be followed: codes (n, K, L), each with so much (n, 1, K) of the mass."""
         return replace(self, others=Others(codes, weights[:, 0].float()))
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import Linear, attention_scale
+from kbdisk.leaves.layers import Linear, attention_scale
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.leaves.text.packing import Packing, exact, steady
 from kbdisk.randomness import source

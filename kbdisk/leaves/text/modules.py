@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import GLUBlock
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.layers import GLUBlock
 from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.leaves.text.codec import TextCodec
 from kbdisk.leaves.text.config import TextConfig
@@ -25,7 +25,7 @@ from kbdisk.leaves.words import Words
 def build_reader(setting: Setting, encoder: SentenceEncoder | None = None) -> nn.Module:
     """What reads all text of a knowledge base: token ids (n, L) -> (n, D). A sentence encoder that is given reads it."""
     config: TextConfig = setting.config
-    words = setting.words or Words()
+    words = setting.tokenizer or Words()
     if encoder is None and config.sentence_encoder:
         encoder = load_sentence_encoder(config.sentence_encoder)
     if encoder is not None:
@@ -63,7 +63,7 @@ class TextDecoder(nn.Module):
 
     def __init__(self, codecs: Sequence[TextCodec], setting: Setting) -> None:
         super().__init__()
-        self.config, self.words = setting.config, setting.words or Words()
+        self.config, self.words = setting.config, setting.tokenizer or Words()
         self.blocks = nn.ModuleList(
             GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks)
         )
