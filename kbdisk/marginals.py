@@ -18,8 +18,8 @@ from torch import Tensor
 from kbdisk.data import Codec
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.number.binned import Binned, Bins
-from kbdisk.leaves.number.tables import Tables, padded
+from kbdisk.leaves.number.codec import CodecTables, padded
+from kbdisk.leaves.number.densities import Binned, Bins
 from kbdisk.leaves.sets import UNMET, SetCodec
 
 NEVER = -1e30
@@ -45,14 +45,14 @@ class Marginals:
 
 def _numbers(codec: Any) -> Callable[[Tensor], Tensor]:
     """The log mass of a number's step, by the shares of the training values."""
-    bins, tables = Bins([codec]), Tables([codec])
+    bins, tables = Bins([codec]), CodecTables([codec])
     rest = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
     shares = padded([rest]).log().clamp(min=NEVER).log_softmax(1).float()  # (1, 1 + A)
 
     def log_prob(codes: Tensor) -> Tensor:
         slot = torch.zeros(len(codes), dtype=torch.long)
-        curve = Binned(bins.prior[slot], bins.edges[slot], bins.steep[slot], bins.tail[slot])
-        return NumberBelief(curve, shares[slot], slot, tables).log_prob(codes)
+        density = Binned(bins.prior[slot], bins.edges[slot], bins.inverse_width[slot], bins.tail[slot])
+        return NumberBelief(density, shares[slot], slot, tables).log_prob(codes)
 
     return log_prob
 

@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.experts.base import SET
-from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.text.grams import Grams
 
 NUMBER = "number"
@@ -141,7 +141,7 @@ class _NumberColumns(nn.Module):
 
     def __init__(self, codecs: list[Any]) -> None:
         super().__init__()
-        self.tables = Tables(codecs)
+        self.tables = CodecTables(codecs)
         moments = torch.tensor([codec.moments for codec in codecs], dtype=torch.float64).view(-1, 2)
         self.register_buffer("moments", moments, persistent=False)
 

@@ -34,8 +34,7 @@ from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_e
 from kbdisk.experts.weights import each_mixture, each_squares, relative_likelihoods
 from kbdisk.hiding import shuffled
 from kbdisk.leaves.belief import SupportsInterpolation
-from kbdisk.leaves.number.around import WIDTHS, centred, log_masses
-from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.leaves.text.belief import TextBelief
 from kbdisk.leaves.words import PAD
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
@@ -123,7 +122,7 @@ class LatentIndex:
         answer_weights = vectors.new_zeros(NUMBER_PREDICTORS, dtype=torch.float64)
         answer_weights[:OWN_ANSWERS] = 1 / OWN_ANSWERS
         codes, entities = values.codes[:0], values.entities[:0]
-        around = answer_weights.new_zeros(len(WIDTHS))
+        around = answer_weights.new_zeros(len(AROUND_WIDTHS))
         empty = cls(vectors[:0].half(), mean, deviation, codes, entities, entities > 0, mass, answer_weights, around)
         return empty.with_values(values, held_out=False)
 
@@ -251,7 +250,7 @@ class LatentKNN:
             if not isinstance(asked.belief, NumberBelief) or not self._has_numbers:
                 return asked
             # as where another number that is asked has an index: no answer depends on what else is asked
-            return replace(asked, belief=asked.belief.answering(asked.belief.expected()))
+            return replace(asked, belief=asked.belief.with_answer(asked.belief.expected()))
         entities = batch.who[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels
@@ -259,7 +258,7 @@ class LatentKNN:
         shape = max(index.codes.shape[1:] for _, index in indexed)
         codes = batch.values[kind].new_zeros(n, K, *shape)
         mass = torch.zeros(n, kernels, K, dtype=torch.float64, device=slots.device)
-        answer_weights, around = mass.new_zeros(n, OWN_ANSWERS + K), mass.new_zeros(n, len(WIDTHS))
+        answer_weights, around = mass.new_zeros(n, OWN_ANSWERS + K), mass.new_zeros(n, len(AROUND_WIDTHS))
         answer_weights[:, :OWN_ANSWERS] = 1 / OWN_ANSWERS  # without an index
         for rows, index in indexed:
             near = index.neighbours(asked.vectors[rows], entities[rows], held_out[rows], K)
@@ -272,7 +271,7 @@ class LatentKNN:
         belief = asked.belief.interpolated(codes, mass, answer_weights)
         if not isinstance(belief, NumberBelief):
             return replace(asked, belief=belief)
-        return replace(asked, belief=centred(belief, belief.expected(), around))
+        return replace(asked, belief=belief.with_mass_around(belief.expected(), around))
 
 
 class WithLatentKNN:
@@ -418,7 +417,7 @@ class HeldOutPredictions:
         assert self.errors is not None
         assert self.truth is not None
         assert self.belief is not None
-        near = log_masses(self.belief, self.truth + self.errors @ answer_weights, values.codes)
+        near = self.belief.log_masses_around(self.truth + self.errors @ answer_weights, values.codes)
         mixture = (self.logs + mass.clamp(min=MIN_PROBABILITY).log()).logsumexp(1)
         return relative_likelihoods(torch.cat([mixture[:, None], near.double()], 1))
 

@@ -139,7 +139,7 @@ class OfAtoms(Biases):
 
     def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
         """An atom is also drawn where the curve is drawn within its step, which no bias of its own changes."""
-        atoms = belief.occurring()
+        atoms = belief.atom_probabilities()
         rest, own = 1 - atoms.sum(1, keepdim=True), belief.shares.double().exp()
         slope = torch.cat([rest * (1 - own[:, :1]), own[:, 1:] * (1 - atoms)], 1)
         return torch.cat([rest, atoms], 1), slope

@@ -19,9 +19,8 @@ from kbdisk.experts.latent_knn import (
     with_weights,
 )
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
-from kbdisk.leaves.number.around import centred
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.number.densities import Mixture
 from kbdisk.schemas.leaf import Number
 
 KEY = (0, USUAL)
@@ -40,7 +39,7 @@ def plane() -> tuple[LatentIndex, LatentValues, NumberBelief, torch.Tensor]:
     zeros = torch.zeros(HELD, 1)
     shares = torch.cat([zeros, torch.full((HELD, len(codec.atoms)), -torch.inf)], 1)
     slot = torch.zeros(HELD, dtype=torch.long)
-    belief = NumberBelief(Mixture(zeros, zeros, zeros + 1), shares, slot, Tables([codec]))
+    belief = NumberBelief(Mixture(zeros, zeros, zeros + 1), shares, slot, CodecTables([codec]))
     beliefs = HeldOutBeliefs()
     for rows in torch.arange(HELD).split(60):
         beliefs.append(LatentValues(*(one[rows] for one in held)), belief.pick(rows))
@@ -53,7 +52,7 @@ def test_kriging_predicts_a_slope_and_has_the_weight(plane):
     index, held, belief, truth = plane
     near = index.neighbours(held.vectors, held.entities, torch.ones(HELD, dtype=torch.bool), 64)
     interpolated = belief.interpolated(near.codes, index.belief_mass(near), index.weights_of_answers(near))
-    after = centred(interpolated, interpolated.expected(), index.masses_around(near))
+    after = interpolated.with_mass_around(interpolated.expected(), index.masses_around(near))
     neighbours = (near.weights[:, 1] * interpolated.numbers(near.codes)).sum(1)
     off, mean = (after.expected() - truth).abs().mean(), (neighbours - truth).abs().mean()
     assert off < 0.6 * mean

@@ -18,8 +18,8 @@ from kbdisk.experts.stacking import (
 from kbdisk.leaves.belief import JoinedBelief
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.number.densities import Mixture
 from kbdisk.leaves.pointer import PointerBelief, Targets
 from kbdisk.schemas.leaf import Number
 
@@ -76,7 +76,7 @@ def heavy_tailed(codec: NumberCodec, rows: int) -> NumberBelief:
     mean, std = torch.tensor([[0.0, 3.0]]).expand(rows, -1), torch.tensor([[0.3, 0.3]]).expand(rows, -1)
     curve = Mixture(torch.tensor([[0.7, 0.3]]).log().expand(rows, -1), mean, std)
     shares = torch.tensor([0.0, *[-70.0] * len(codec.atoms)]).expand(rows, -1)
-    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
+    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), CodecTables([codec]))
 
 
 def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPredictions]:
