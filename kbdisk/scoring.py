@@ -30,7 +30,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Path
 from kbdisk.estimates import LEVEL, LevelOf, decoded
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.text.belief import TextBelief
+from kbdisk.leaves.text.decoder import TextBelief
 from kbdisk.marginals import Marginals
 from kbdisk.metrics import METRICS, error, words
 from kbdisk.network.beliefs import Asked, Beliefs
@@ -103,7 +103,7 @@ def _cases(
 
 def overlapping(belief: TextBelief) -> list[str]:
     """The words that overlap most with what each text may be, that is with some draws of it."""
-    return [" ".join(nearest([words(text) for text in texts])) for texts in belief.several(DRAWS)]
+    return [" ".join(nearest([words(text) for text in texts])) for texts in belief.samples(DRAWS)]
 
 
 def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[float]:

@@ -35,8 +35,8 @@ from kbdisk.experts.weights import each_mixture, each_squares, relative_likeliho
 from kbdisk.hiding import shuffled
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
-from kbdisk.leaves.text.belief import TextBelief
-from kbdisk.leaves.words import PAD
+from kbdisk.leaves.text.decoder import TextBelief
+from kbdisk.leaves.tokenizer import PAD
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 

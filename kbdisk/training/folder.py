@@ -21,7 +21,7 @@ from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.errors import RESTORE, CheckpointError, SchemaError
 from kbdisk.experts import serialize
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas import yamlfile
 from kbdisk.shapes import Shapes
@@ -200,7 +200,7 @@ def _codec(files: Files) -> Codec:
     words = None
     if files.has(WORDS):
         with files.understood(WORDS):
-            words = Words.from_bytes(files.read(WORDS))
+            words = Tokenizer.from_bytes(files.read(WORDS))
             len(words)
     told = files.json(CODEC)
     with files.understood(CODEC):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.registry import KINDS, LeafKind
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
 
 WIDTH = 16
@@ -61,8 +61,8 @@ def kind(example) -> LeafKind:
 
 
 @pytest.fixture
-def words(example) -> Words:
-    return Words.fit([value for value in example.values if isinstance(value, str)], 512) or Words()
+def words(example) -> Tokenizer:
+    return Tokenizer.fit([value for value in example.values if isinstance(value, str)], 512) or Tokenizer()
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from torch import nn
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.text import SentenceReader, TextCodec, TextConfig, TextEncoder, build_reader
-from kbdisk.leaves.text.sentences import load_sentence_encoder
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.text.encoder import load_sentence_encoder
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.leaf import Text
 
-WORDS = Words.fit(["Nokia Lumia", "Samsung Galaxy"] * 20)
+WORDS = Tokenizer.fit(["Nokia Lumia", "Samsung Galaxy"] * 20)
 
 
 class Standin(nn.Module):
