@@ -20,7 +20,7 @@ from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.number.codec import CodecTables, padded
 from kbdisk.leaves.number.densities import Binned, Bins
-from kbdisk.leaves.sets import UNMET, SetCodec
+from kbdisk.leaves.set import UNKNOWN_MEMBER, SetCodec
 
 NEVER = -1e30
 
@@ -76,10 +76,10 @@ def _sets(codec: SetCodec) -> Callable[[Tensor], Tensor]:
     share = (torch.tensor([*codec.labels.counts], dtype=torch.float64) + 0.5) / (whole + 1)  # (V,)
     share = share.clamp(max=(whole + 0.5) / (whole + 1))
     out, odds = torch.log1p(-share).sum(), torch.cat([share.logit(), torch.zeros(1, dtype=torch.float64)])
-    met, unmet = math.log1p(-codec.unmet), math.log(max(codec.unmet, 1e-30))
+    met, unmet = math.log1p(-codec.unseen), math.log(max(codec.unseen, 1e-30))
 
     def log_prob(codes: Tensor) -> Tensor:
-        strange = (codes == UNMET).any(1)
+        strange = (codes == UNKNOWN_MEMBER).any(1)
         return out + odds[codes.clamp(min=-1)].sum(1) + torch.where(strange, unmet, met)
 
     return log_prob

@@ -17,7 +17,7 @@ from kbdisk.data import Codec
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link, Text
 from kbdisk.hiding import Hiding, hide
-from kbdisk.leaves.sets import PADDING
+from kbdisk.leaves.set import PADDING
 from kbdisk.marginals import Marginals
 from kbdisk.metrics import error
 from kbdisk.schemas.leaf import Boolean, Category, Number, Set

@@ -101,7 +101,8 @@ def fit(
     }
     if gathered.names:
         codecs = {
-            one: codec.named(gathered.names) if hasattr(codec, "named") else codec for one, codec in codecs.items()
+            one: codec.with_names(gathered.names) if hasattr(codec, "with_names") else codec
+            for one, codec in codecs.items()
         }
     entropies = {one: ENTROPIES.get(kinds[one], _of_values)(values[one], codecs[one]) for one in gathered.values}
     counts = {one: len(values[one]) for one in order}

@@ -8,7 +8,7 @@ n rows   D width   G groups of properties that share weights   S slots: the prop
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -84,3 +84,9 @@ class Setting:
     def sets(self) -> int:
         """How many sets of weights there are: G."""
         return max(self.groups, default=-1) + 1
+
+
+def check_choice(name: str, choice: str, known: Iterable[str]) -> None:
+    """ValueError for a setting with an unknown choice."""
+    if choice not in known:
+        raise ValueError(f"expected one of {', '.join(known)} for {name}, got {choice!r}")

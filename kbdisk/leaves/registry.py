@@ -14,7 +14,7 @@ from torch import nn
 from kbdisk.leaves.category import CategoryCodec, CategoryConfig, CategoryDecoder, CategoryEncoder
 from kbdisk.leaves.link import LinkCodec, LinkConfig, LinkDecoder, LinkEncoder
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, NumberEncoder
-from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
+from kbdisk.leaves.set import SetCodec, SetConfig, SetDecoder, SetEncoder
 from kbdisk.leaves.text import TextCodec, TextConfig, TextDecoder, TextEncoder
 from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
 

@@ -37,7 +37,7 @@ from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
 from kbdisk.leaves.number import NumberConfig
-from kbdisk.leaves.sets import SetConfig
+from kbdisk.leaves.set import SetConfig
 from kbdisk.leaves.text.codec import TextConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.schemas.suggest import did_you_mean

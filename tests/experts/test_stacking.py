@@ -17,10 +17,10 @@ from kbdisk.experts.stacking import (
 )
 from kbdisk.leaves.belief import JoinedBelief
 from kbdisk.leaves.category import CategoryBelief
+from kbdisk.leaves.link import PointerBelief, SlotTargets
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.number.densities import Mixture
-from kbdisk.leaves.pointer import PointerBelief, Targets
 from kbdisk.schemas.leaf import Number
 
 
@@ -95,7 +95,7 @@ def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPr
 
 
 def test_links_to_too_many_entities_are_not_weighed_beside_links_to_few():
-    targets = Targets(lambda which, scale: torch.eye(3)[which], 0, torch.zeros(3), torch.ones(3), 1.0)
+    targets = SlotTargets(lambda which, scale: torch.eye(3)[which], 0, torch.zeros(3), torch.ones(3), 1.0)
     few, many = CategoryBelief(torch.zeros(1, 2)), PointerBelief(torch.zeros(1, 3), targets, 0.1)
     belief = JoinedBelief([torch.tensor([0]), torch.tensor([1])], [few, many])
     expert = LabelMasses(torch.tensor([[1]]), torch.tensor([[1.0]], dtype=torch.float64))
