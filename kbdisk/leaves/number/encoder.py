@@ -97,23 +97,23 @@ class Remainders(nn.Module):
     a number stands among others.
     """
 
-    whole: Tensor
+    is_whole: Tensor
     turns: Tensor
 
     def __init__(self, codecs: Sequence[NumberCodec], setting: Setting) -> None:
         super().__init__()
         self.tables = CodecTables(codecs)
         self.linear = GroupedLinear(setting.sets, 2 * len(PERIODS), setting.width)
-        self.register_buffer("whole", torch.tensor([codec.whole for codec in codecs]), persistent=False)  # (S,)
+        self.register_buffer("is_whole", torch.tensor([codec.whole for codec in codecs]), persistent=False)  # (S,)
         turns = 2 * math.pi / torch.tensor(PERIODS, dtype=torch.float64)
         self.register_buffer("turns", turns, persistent=False)  # (P,)
 
     def forward(self, z: Tensor, rows: Rows) -> Tensor:
         """(n,) codes -> (n, D)."""
-        whole = self.whole[rows.slot, None]
+        is_whole = self.is_whole[rows.slot, None]
         angle = self.tables.inverse(rows.slot, z[:, None].double()).round() * self.turns  # (n, P)
         waves = torch.cat([angle.sin(), angle.cos()], 1).float()
-        x: Tensor = self.linear(waves, rows.counts) * whole
+        x: Tensor = self.linear(waves, rows.counts) * is_whole
         return x
 
 

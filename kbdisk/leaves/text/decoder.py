@@ -62,7 +62,7 @@ class TextDecoder(nn.Module):
 class Writer(nn.Module):
     """A transformer decoder over token ids, conditioned on a vector for each text."""
 
-    # DIFF(paper): one writer for all text properties, told apart by the vector; the GLU blocks before it are of each.
+    # DIFF(paper): one writer for all text properties, which the vector distinguishes; the GLU blocks before it are of each.
     # DIFF(paper): the vector is added at every place, not only put before the first: no place is far from it.
 
     def __init__(self, vocabulary: int, width: int, config: TextConfig, base: int = 64) -> None:

@@ -146,7 +146,7 @@ def _hashed(key: Tensor) -> Tensor:
 class Reader(nn.Module):
     """A transformer encoder: the output for the token that each text begins with, plus the text's n-grams."""
 
-    # DIFF(paper): the n-grams. Makers of phones are told from names ten times as early, and from names of no known word.
+    # DIFF(paper): the n-grams. They predict the makers of phones from names after a tenth of the steps, and from unknown words.
 
     def __init__(
         self,
