@@ -20,7 +20,7 @@ from kbdisk.bench.results import OURS, Result, figures, latest
 from kbdisk.bench.tables import column, costs, decimals
 from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, GRID, INK
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 
 TAKES = TRAINING | {"only", "validation"}  # the latter is so anyway
 SAME = "as it is"

@@ -25,7 +25,7 @@ from kbdisk.errors import ConfigError
 
 if TYPE_CHECKING:
     from kbdisk.api import Model
-    from kbdisk.evaluation import Curve
+    from kbdisk.evaluation.curve import Curve
 
 TAKES = TRAINING | {"validation", "split", "only"}
 SETS = ("gsm", "nuclear")
@@ -89,9 +89,9 @@ def _task(name: str, options: Options, seed: int) -> Task:
 def falling(model: Model, entities: Sequence[Entity], teller: Teller) -> tuple[Curve, list[Row]]:
     """The curve of a model, and how often it is above the constant, or rises."""
     from kbdisk.evaluation.curve import LIMIT, SHARES, TEXTS, Curve, Line
-    from kbdisk.evaluation.exam import Exam, Scope
+    from kbdisk.evaluation.evaluate import Evaluation, Scope
 
-    exam = Exam.of(model.trained, entities, None, Scope(limit=LIMIT, texts=TEXTS))
+    exam = Evaluation.of(model.trained, entities, None, Scope(limit=LIMIT, texts=TEXTS))
     cases = []
     for turn, share in enumerate(SHARES):
         with teller.counting(f"asking, {share:.0%} given, {turn + 1} of {len(SHARES)}") as told:
@@ -113,8 +113,8 @@ def _errors(exam: Any, cases: Sequence[Any]) -> Errors:
     found: Errors = {}
     for one in cases:
         kind, constant = exam.trained.codec.slots[one.slot].kind, exam.constants.slots[one.slot].value
-        if kind != "number" or one.said is not None:
-            own = error(kind, one.truth, one.said), error(kind, one.truth, constant)
+        if kind != "number" or one.prediction is not None:
+            own = error(kind, one.truth, one.prediction), error(kind, one.truth, constant)
             found.setdefault(one.slot, {})[one.entity] = own
     return found
 

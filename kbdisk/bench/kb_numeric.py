@@ -20,12 +20,13 @@ from kbdisk.bench.splits import SHARE, drawn
 from kbdisk.bench.tables import Measure, compared
 from kbdisk.entity import Entity, Link
 from kbdisk.entity import Path as EntityPath
-from kbdisk.schemas import leaf
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas import kinds
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 if TYPE_CHECKING:
-    from kbdisk.baselines.base import Hidden
     from kbdisk.data.graph import Graph
+    from kbdisk.evaluation.baselines import HiddenLeaves
 
 SOURCE = "thunlp/OpenKE (FB15k-237) and bayrameda/MrAP"
 TAKES = TRAINING | {"validation", "against", "not_ours"}
@@ -132,9 +133,9 @@ def _is_single(targets: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _schema(links: Mapping[str, Mapping[str, list[str]]]) -> Schema:
-    properties: dict[EntityPath, Property] = {(name,): Property(leaf.Number()) for name in NAMES.values()}
+    properties: dict[EntityPath, Property] = {(name,): Property(kinds.Number()) for name in NAMES.values()}
     for relation, targets in links.items():
-        kind = leaf.Link() if _is_single(targets) else leaf.Set(leaf.Link())
+        kind = kinds.Link() if _is_single(targets) else kinds.Set(kinds.Link())
         properties[relation,] = Property(kind, role="given")
     return of_one_class(properties, OF)
 
@@ -162,27 +163,27 @@ def _measured(task: Task, options: Options, seed: int, teller: Teller) -> Iterat
 def _ours(task: Task, options: Options, seed: int, teller: Teller) -> Result:
     from kbdisk.api.training import run_of
     from kbdisk.data.graph import Graph
-    from kbdisk.evaluation.exam import Exam, Scope
+    from kbdisk.evaluation.evaluate import Evaluation, Scope
 
     chosen = run_of(options.preset, options.budget, options.config, seed)
     with teller.training(f"kb-numeric: training, seed {seed}") as watch:
         model = train_or_open(task.train, task.schema, chosen, options, f"kb-numeric-{seed}", watch)
     graph: Graph = Graph.read(task.schema, task.train)
-    exam = Exam.of(model.trained, task.asked, graph, Scope(limit=1 << 40))
+    exam = Evaluation.of(model.trained, task.asked, graph, Scope(limit=1 << 40))
     answers: list[Any] = [None] * len(task.asked)
     with teller.counting("kb-numeric: asking") as told:
-        for case in exam.cases(told=told):
+        for case in exam.cases(watch=told):
             if model.trained.codec.slots[case.slot].path == (task.numbers[case.entity][1],):
-                answers[case.entity] = case.said
+                answers[case.entity] = case.prediction
     return of_model(Result("kb-numeric", OURS, scores(task.numbers, answers)), model.trained, options)
 
 
 def _others(task: Task, options: Options, seed: int, teller: Teller) -> Iterator[Result]:
-    from kbdisk.baselines import baseline
     from kbdisk.data.graph import Graph
+    from kbdisk.evaluation import baseline
 
     graph: Graph = Graph.read(task.schema, task.train)
-    asked: Hidden = {(OF, (name,)): frozenset([(name,)]) for name in NAMES.values()}
+    asked: HiddenLeaves = {(OF, (name,)): frozenset([(name,)]) for name in NAMES.values()}
     for method in dict.fromkeys(("constant", *options.against)):
         if options.is_done("", method, seed):
             continue

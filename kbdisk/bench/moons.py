@@ -20,8 +20,9 @@ from kbdisk.hiding import Hiding
 from kbdisk.leaves.number.codec import NumberConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = of_one_class(
     {

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kbdisk.bench.base import Options, Teller, Told, of_model
 from kbdisk.bench.results import OURS, Result, Row
 from kbdisk.entity import Entity, Path
-from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 
 if TYPE_CHECKING:
@@ -96,15 +96,15 @@ def ours(model: Model, task: Task, options: Options, seed: int, teller: Teller) 
 
 def said(model: Model, task: Task, told: Told | None = None, nats: dict[Path, list[float]] | None = None) -> Said:
     """What a model says of each value that is known: the mean of a number, else what is likeliest. `nats` get -log p."""
-    from kbdisk.evaluation.exam import Exam, Scope
+    from kbdisk.evaluation.evaluate import Evaluation, Scope
 
-    exam = Exam.of(model.trained, task.scored, None, Scope(limit=ALL, texts=ALL))
+    exam = Evaluation.of(model.trained, task.scored, None, Scope(limit=ALL, texts=ALL))
     slots = model.trained.codec.slots
     found: dict[Path, list[Any]] = {one.path: [None] * len(task.scored) for one in task.asked}
     for case in exam.cases(task.given, told):
         slot = slots[case.slot]
         if slot.path in found:
-            found[slot.path][case.entity] = case.mean if slot.kind == "number" else case.said
+            found[slot.path][case.entity] = case.mean if slot.kind == "number" else case.prediction
             if nats is not None and case.nats is not None:
                 nats.setdefault(slot.path, []).append(case.nats)
     return found.__getitem__
@@ -112,7 +112,7 @@ def said(model: Model, task: Task, told: Told | None = None, nats: dict[Path, li
 
 def against(name: str, task: Task, seed: int, teller: Teller) -> Result:
     """What a baseline comes to, of all that it can tell."""
-    from kbdisk.baselines import baseline
+    from kbdisk.evaluation import baseline
 
     teller.say(f"{task.bench}: {name}, seed {seed}" + (f", {task.setting}" if task.setting else ""))
     (of,) = task.schema.classes

@@ -181,7 +181,7 @@ def _options(data: Path, told: dict[str, Any]) -> Options:
 
     against, only = (tuple(one.strip() for one in told[name].split(",") if one.strip()) for name in ("against", "only"))
     if against:
-        from kbdisk.baselines import refuse_unknown
+        from kbdisk.evaluation import refuse_unknown
 
         refuse_unknown(against, "--against")
     if told["not_ours"] and not against:

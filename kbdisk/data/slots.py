@@ -16,7 +16,7 @@ from kbdisk.leaves.registry import KINDS, LeafKind
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Category, Link
+from kbdisk.schemas.kinds import Category, Link
 from kbdisk.schemas.schema import Schema
 
 Role: TypeAlias = Literal["value", "given", "evidence"]

@@ -25,8 +25,8 @@ from kbdisk.leaves.belief import SingleStep, join_beliefs
 from kbdisk.leaves.embeddings import LABEL_EMBEDDINGS, LABEL_SCORES
 from kbdisk.leaves.labels import UNKNOWN_LABEL, Columns, Labels, distinct, with_placeholder
 from kbdisk.leaves.layers import Readout, residual_blocks, score_table
-from kbdisk.randomness import source
-from kbdisk.schemas.leaf import Boolean, Category, Label
+from kbdisk.rng import thread_generator
+from kbdisk.schemas.kinds import Boolean, Category, Label
 
 MIN_PROBABILITY = 1e-30  # of which a logarithm is taken
 ORDERS = ("softmax", "cumulative")
@@ -207,7 +207,7 @@ class CategoryEncoder(nn.Module):
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
-            is_unread = torch.rand(codes.shape, generator=source(), device=codes.device) < self.unread
+            is_unread = torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread
             codes = codes.masked_fill(is_unread, UNKNOWN_LABEL)
         x: Tensor = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
         for block in self.blocks:

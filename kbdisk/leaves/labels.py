@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.leaves.base import Rows
-from kbdisk.schemas.leaf import Label
+from kbdisk.schemas.kinds import Label
 
 UNKNOWN_LABEL = -1  # the code of a label that is not among these
 MIN_NAMES = 20  # values, from which on labels may be names

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.leaves.base import Setting
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 IS_SCORED = "scored"  # the attribute that marks tables of `score_table`, for muP
 
@@ -159,6 +159,6 @@ class Dropout(nn.Module):
         """The input as it is, or while training with entries zeroed and the others scaled up."""
         if not self.training or self.threshold == 0:
             return x
-        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),), generator=source(), device=x.device)
+        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),), generator=thread_generator(), device=x.device)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
         return x * kept * (256 / (256 - self.threshold))

@@ -28,8 +28,8 @@ from kbdisk.leaves.category import MIN_PROBABILITY, CategoryBelief, entropy_term
 from kbdisk.leaves.embeddings import LearntScores, TextVectors, slots_of_rows, starts_of
 from kbdisk.leaves.labels import UNKNOWN_LABEL, Columns, Labels, distinct, log_frequencies, with_placeholder
 from kbdisk.leaves.layers import GroupedLinear, Readout, lookup_table, residual_blocks, score_table
-from kbdisk.randomness import source
-from kbdisk.schemas.leaf import Link
+from kbdisk.rng import thread_generator
+from kbdisk.schemas.kinds import Link
 
 MAX_SCORES = 1 << 24  # that are computed at once
 MAX_DENSE_TARGETS = 4096  # of a slot, up to which the scores of all are kept, so that experts can be combined with them
@@ -193,7 +193,7 @@ class PointerBelief:
 
     def _sampled(self, codes: Tensor) -> Tensor:
         probability = self.targets.sampled
-        uniforms = torch.rand(probability.shape, generator=source(), device=probability.device)
+        uniforms = torch.rand(probability.shape, generator=thread_generator(), device=probability.device)
         drawn = (uniforms < probability).nonzero()[:, 0]
         which, place = torch.cat([drawn, codes]).unique(return_inverse=True)  # (m,)
         scores = F.linear(self.query, self.targets.vectors(which), self.targets.bias[which]).float()  # (n, m)
@@ -315,7 +315,7 @@ class LinkEncoder(nn.Module):
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
-            is_unread = torch.rand(codes.shape, generator=source(), device=codes.device) < self.unread
+            is_unread = torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread
             codes = codes.masked_fill(is_unread, UNKNOWN_LABEL)
         known = (codes >= 0).nonzero()[:, 0]
         column = self.columns(rows.slot)

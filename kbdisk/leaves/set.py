@@ -41,8 +41,8 @@ from kbdisk.leaves.embeddings import LABEL_EMBEDDINGS, LABEL_SCORES, LearntScore
 from kbdisk.leaves.labels import Columns, Labels, distinct, with_placeholder
 from kbdisk.leaves.layers import lookup_table, residual_blocks
 from kbdisk.leaves.link import ids_of
-from kbdisk.randomness import source
-from kbdisk.schemas.leaf import Label, Link, Set
+from kbdisk.rng import thread_generator
+from kbdisk.schemas.kinds import Label, Link, Set
 
 PADDING, UNKNOWN_MEMBER = -1, -2  # codes
 
@@ -187,7 +187,7 @@ class SetEncoder(nn.Module):
         row, place = (codes != PADDING).nonzero().unbind(1)  # (members,)
         member, counts = codes[row, place], (codes != PADDING).sum(1)  # (members,), (n,)
         if self.training and self.unread:
-            is_unread = torch.rand(member.shape, generator=source(), device=member.device) < self.unread
+            is_unread = torch.rand(member.shape, generator=thread_generator(), device=member.device) < self.unread
             member = member.masked_fill(is_unread, UNKNOWN_MEMBER)
         vectors = self.labels(member, self.columns(rows.slot)[row])  # (members, D)
         pooled = vectors.new_zeros(len(codes), vectors.shape[1]).index_add(0, row, vectors)

@@ -21,7 +21,7 @@ from kbdisk.experts.latent_knn import (
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.number.densities import Mixture
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 KEY = (0, USUAL)
 HELD = 100

@@ -21,7 +21,7 @@ from kbdisk.leaves.link import PointerBelief, SlotTargets
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.number.densities import Mixture
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 
 def mixed(own: list[float], codes: list[int], masses: list[float], weight: float) -> list[float]:

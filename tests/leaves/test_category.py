@@ -24,7 +24,7 @@ from kbdisk.leaves.category import (
     CumulativeScores,
 )
 from kbdisk.leaves.labels import Labels
-from kbdisk.schemas.leaf import Boolean, Category
+from kbdisk.schemas.kinds import Boolean, Category
 
 WIDTH = 16
 

@@ -17,7 +17,7 @@ from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.registry import KINDS, LeafKind
 from kbdisk.leaves.tokenizer import Tokenizer
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 
 WIDTH = 16
 

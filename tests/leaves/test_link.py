@@ -13,7 +13,7 @@ from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.link import SAMPLING, LinkCodec, LinkConfig, LinkDecoder, LinkEncoder, PointerBelief
-from kbdisk.schemas.leaf import Link
+from kbdisk.schemas.kinds import Link
 
 WIDTH = 16
 

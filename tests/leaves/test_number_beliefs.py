@@ -15,7 +15,7 @@ from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.belief import KERNEL_WIDTHS
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.number.densities import TAILS, Binned, Bins, Blend, HeavyTailed, HeavyTails, Mixture, Shifted
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 SKEWED = RANDOM.lognormal(1, 1, size=2000).round(3)

@@ -18,7 +18,7 @@ from kbdisk.leaves.number.codec import BELIEF_NAMES, CODE_NAMES, EMBEDDING_NAMES
 from kbdisk.leaves.number.decoder import HEADS
 from kbdisk.leaves.number.encoder import EMBEDDINGS
 from kbdisk.leaves.number.transforms import CODE_MAPS
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 ANY = st.floats(-1e300, 1e300) | st.integers(-(10**20), 10**20) | st.decimals(-1000, 1000, places=2)
 

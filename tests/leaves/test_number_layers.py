@@ -15,7 +15,7 @@ from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, Numbe
 from kbdisk.leaves.number.codec import BELIEF_NAMES, EMBEDDING_NAMES
 from kbdisk.leaves.number.encoder import squeezed
 from kbdisk.leaves.registry import KINDS
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 WIDTH = 16

@@ -11,7 +11,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number.belief import HUBER_DELTA, PointEstimates
 from kbdisk.leaves.number.codec import NumberCodec, NumberConfig
 from kbdisk.leaves.number.decoder import NumberDecoder
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 D = 8
 

@@ -15,7 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig, NumberDecoder
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.number.densities import TAIL_MASS, HeavyTailed, HeavyTails, Mixture
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 VALUES = RANDOM.normal(100, 30, size=500).round(1).tolist()

@@ -27,7 +27,7 @@ from kbdisk.leaves.set import (
     log_symmetric_polynomial,
     subset_sums,
 )
-from kbdisk.schemas.leaf import Category, Link, Set
+from kbdisk.schemas.kinds import Category, Link, Set
 
 LABELS = 6
 

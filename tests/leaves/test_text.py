@@ -15,7 +15,7 @@ from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.text import Reader, TextCodec, TextConfig, TextDecoder, TextEncoder, Writer, build_reader
 from kbdisk.leaves.tokenizer import EOS, FIRST_BYTE, FIRST_PIECE, FIRST_WRITABLE, Tokenizer
 from kbdisk.network.mup import growths
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 
 PHONES = [f"{maker} {name} {n}" for maker in ("Nokia", "Samsung") for name in ("Galaxy", "Lumia") for n in range(20)]
 CONFIG = TextConfig(blank=0.0, layers=2, heads=2, most=12)

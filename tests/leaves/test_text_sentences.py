@@ -15,7 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.text import SentenceReader, TextCodec, TextConfig, TextEncoder, build_reader
 from kbdisk.leaves.text.encoder import load_sentence_encoder
 from kbdisk.leaves.tokenizer import Tokenizer
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 
 WORDS = Tokenizer.fit(["Nokia Lumia", "Samsung Galaxy"] * 20)
 

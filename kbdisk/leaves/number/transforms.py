@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 Floats: TypeAlias = NDArray[np.float64]
 

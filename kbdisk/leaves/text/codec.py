@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from kbdisk.entity import Text as TextValue
 from kbdisk.leaves.tokenizer import MIN_VOCABULARY, Tokenizer
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 
 DECODINGS = ("beam", "greedy")
 

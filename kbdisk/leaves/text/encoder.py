@@ -22,7 +22,7 @@ from kbdisk.leaves.layers import residual_blocks
 from kbdisk.leaves.text.codec import TextCodec, TextConfig
 from kbdisk.leaves.text.transformer import TokenEmbedding, Transformer, pack
 from kbdisk.leaves.tokenizer import BOS, EOS, PAD, Tokenizer
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 # ---------------------------------------------------------------- character n-grams
 
@@ -65,7 +65,7 @@ class CharacterNgrams(nn.Module):
         """(n, L) token ids, 0 where a text has ended -> (n, D)"""
         row, ngram = self.ngrams(ids)
         if self.training and self.blank:
-            kept = torch.rand(len(row), generator=source(), device=row.device) >= self.blank
+            kept = torch.rand(len(row), generator=thread_generator(), device=row.device) >= self.blank
             row, ngram = row[kept], ngram[kept]
         row, order = row.sort(stable=True)
         count = row.bincount(minlength=len(ids))

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from kbdisk.leaves.layers import Linear, attention_scale
 from kbdisk.leaves.text.codec import TextConfig
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 # ---------------------------------------------------------------- packing
 
@@ -207,7 +207,7 @@ class TokenEmbedding(nn.Module):
         """(T,) -> (T, D). While training a share of the tokens is blanked, with one random number for each."""
         x: Tensor = self.table(tokens)
         if self.training and self.blank:
-            kept = torch.rand(len(x), 1, generator=source(), device=x.device) >= self.blank
+            kept = torch.rand(len(x), 1, generator=thread_generator(), device=x.device) >= self.blank
             x = x * kept
         longest = max((length for _, length in packing.buckets), default=0)
         return x + self.places(longest)[packing.place]
