@@ -324,7 +324,10 @@ class _Stamp:
         try:
             status = path.stat()
             small = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_DIGEST_SIZE
-            digest = hashlib.blake2b(path.read_bytes()).digest() if small else None
+            digest = None
+            if small:
+                with path.open("rb") as file:
+                    digest = hashlib.file_digest(file, "blake2b").digest()
         except OSError:
             return None
         return cls((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns), digest)

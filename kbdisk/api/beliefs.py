@@ -177,7 +177,7 @@ class NumberBelief(Belief):
     def densities(self, values: Sequence[float]) -> list[float]:
         """The density at each of some numbers."""
         points = torch.tensor([[float(value) for value in values]], dtype=torch.float64, device=self._device)
-        found: list[float] = self.row.density(points)[0].tolist()
+        found: list[float] = self.row.pdf(points)[0].tolist()
         return found
 
     @property

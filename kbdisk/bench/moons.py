@@ -17,7 +17,7 @@ from kbdisk.data import Codec, CodecConfig
 from kbdisk.diffusion import beliefs, loss, reveal
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding
-from kbdisk.leaves.number.config import NumberConfig
+from kbdisk.leaves.number.codec import NumberConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.kinds import Category, Number
@@ -88,7 +88,7 @@ def marginal(learnt: Learnt, path: str, at: Tensor) -> Tensor:
     """The density of one property, given nothing."""
     batch = learnt.codec.encode([Entity("", {})], ask=[(path,)]).batch(torch.arange(1))
     belief: Any = beliefs(learnt.model, batch).kinds["number"].belief
-    return torch.as_tensor(belief.density(at.double()[None])).flatten()
+    return torch.as_tensor(belief.pdf(at.double()[None])).flatten()
 
 
 def points(entities: list[Entity]) -> Tensor:

@@ -561,5 +561,5 @@ def _unit_likelihoods(kind: Quantity, units: Iterable[str], amount: float, belie
         [1.0 if conversion is None else conversion.factor for conversion in conversions], dtype=torch.float64
     )
     device = belief.slot.device
-    density = belief.density(torch.tensor([learnt], dtype=torch.float64, device=device))[0]
+    density = belief.pdf(torch.tensor([learnt], dtype=torch.float64, device=device))[0]
     return density.cpu() * factors
