@@ -1,6 +1,6 @@
 """Quantities in mixed units and money in mixed currencies, beside the same source in one unit of each.
 
-    python benchmarks/mixed_units.py --seeds 0 1 2
+    python -m benchmarks mixed-units --seeds 0 1 2
 
 A generated source is completed twice: as it is, and with every amount converted into one unit. Values that are hidden are
 the same. The error is the mean absolute error of the logarithm of amounts, in one unit. Off is the median ratio of the amount that
@@ -10,18 +10,18 @@ The last column is the share of amounts, given without their unit, whose filled 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbdisk.bench.generator import CURRENCIES, UNITS, Generated, GeneratorOptions, generate, json_lines
+from benchmarks.generator import CURRENCIES, UNITS, Generated, GeneratorOptions, generate, json_lines
+from benchmarks.script import argument_parser
 
 NAMES = {"quantity": ("value", "unit"), "money": ("amount", "currency")}
 RATES = {currency: 1 / rate for currency, rate in CURRENCIES.items()}
@@ -99,14 +99,14 @@ def off(ours: Errors, theirs: Errors) -> float:
     return math.exp(max(map(statistics.median, by_unit.values()), key=abs))
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Prints a row for each property and seed, and the mean ratio of errors."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argument_parser("mixed-units", __doc__)
     parser.add_argument("--budget", default="10s")
     parser.add_argument("--entities", type=int, default=600)
     parser.add_argument("--properties", type=int, default=20)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     ratios = []
     print(f"{'seed':>4} {'property':12} {'hidden':>6} {'mixed':>7} {'one':>7} {'ratio':>6} {'off':>6} {'units':>6}")
     for seed in arguments.seeds:
@@ -122,7 +122,3 @@ def main() -> None:
             right = units_right(generated, filled, name)
             print(f"{seed:4} {name:12} {len(found[name]):6} {figures} {right:6.2f}", flush=True)
     print(f"mean ratio of errors {statistics.fmean(ratios):.3f}")
-
-
-if __name__ == "__main__":
-    main()

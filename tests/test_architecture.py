@@ -43,7 +43,6 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["plots"],
     ["api", "sklearn"],
     ["__init__"],
-    ["bench"],
     ["cli"],
     ["__main__"],
 ]
