@@ -230,19 +230,19 @@ def broken_structure(before: Sequence[Entity], after: Sequence[Entity]) -> Count
     for entity in before:
         for path, part in nodes(entity, dict):
             keys.setdefault(pattern(path), []).append(_known(part))
-        for path, several in nodes(entity, list):
-            given[entity.id, path] = len(several)
-            lengths[pattern(path)] = max(lengths.get(pattern(path), 0), len(several))
+        for path, members in nodes(entity, list):
+            given[entity.id, path] = len(members)
+            lengths[pattern(path)] = max(lengths.get(pattern(path), 0), len(members))
     pairs = {of: _together(objects) for of, objects in keys.items()}
     found: Counter[str] = Counter()
     for entity in after:
         for path, part in nodes(entity, dict):
             has = _known(part)
             found[f"half-made {_named(path)}"] += any((a in has) != (b in has) for a, b in pairs.get(pattern(path), ()))
-        for path, several in nodes(entity, list):
+        for path, members in nodes(entity, list):
             most = lengths.get(pattern(path), 0)
             was = given.get((entity.id, path))
-            found[f"length of {_named(path)}"] += len(several) > most if was is None else len(several) != was
+            found[f"length of {_named(path)}"] += len(members) > most if was is None else len(members) != was
     return +found
 
 

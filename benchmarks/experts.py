@@ -243,7 +243,7 @@ class Exam:
         place = {number: row for row, number in enumerate(n for n, fit in enumerate(fits) if fit)}
         graph = Graph.read(schema, [entity for entity, fit in zip(masked.entities, fits, strict=True) if fit])
         whole, given = (
-            codec.encode([several[number] for number in place], graph=graph) for several in (entities, masked.entities)
+            codec.encode([side[number] for number in place], graph=graph) for side in (entities, masked.entities)
         )
         known = set(zip(given.owner[given.known].tolist(), given.slot[given.known].tolist(), strict=True))
         keys = list(zip(whole.owner.tolist(), whole.slot.tolist(), strict=True))
@@ -306,13 +306,13 @@ def _some(entities: Sequence[int], most: int) -> set[int]:
     """Entities, drawn, that have about so many hidden values in all."""
     counts = list(Counter(entities).items())
     random.Random(0).shuffle(counts)
-    found: set[int] = set()
+    drawn: set[int] = set()
     for entity, count in counts:
         if most <= 0:
             break
-        found.add(entity)
+        drawn.add(entity)
         most -= count
-    return found
+    return drawn
 
 
 def _constants(trained: Trained, visible: Tokens, names: Mapping[int, str]) -> tuple[dict[str, Scale], dict[str, Any]]:
@@ -423,7 +423,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
         by_label: dict[str, list[Result]] = defaultdict(list)
         for result in group:
             by_label[result.setting.partition(": ")[2]].append(result)
-        rows = [[label, *_cells(label, several, by_label)] for label, several in by_label.items()]
+        rows = [[label, *_cells(label, of_label, by_label)] for label, of_label in by_label.items()]
         header = [
             "experts",
             "error",

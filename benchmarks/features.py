@@ -22,7 +22,7 @@ MAX_MEMBERS = 20  # flags of each list
 MIN_KNOWN = 5  # rows of a column that have a value, or whose flag is set
 MAX_COLUMNS = 400  # that one property is learnt from: the fullest
 MAX_LENGTH = 40  # characters of a property's strings on average; longer ones are text
-MIN_LABEL = 2  # of a label, from which on it is told from others
+MIN_LABEL = 2  # values of a label, from which on it has a category
 
 Row = dict[str, Any]
 
@@ -109,11 +109,11 @@ class Features:
             part: Any = self.entities[place].tree
             for key in at:
                 part = part[key]
-            found: Row = {}
+            row: Row = {}
             for path, value in walk(part) if isinstance(part, dict) else ():
                 if path and isinstance(path[-1], str) and value is not None:
-                    self._add(found, (*at, *path), value, "here: ")
-            self._parts[place, at] = found
+                    self._add(row, (*at, *path), value, "here: ")
+            self._parts[place, at] = row
         return self._parts[place, at]
 
     def _row(self, entity: Entity) -> Row:
@@ -170,7 +170,7 @@ class Features:
                     lengths.setdefault(pattern(path), []).append(len(value if isinstance(value, str) else value.text))
                 if value is not None and str(value) == entity.id:
                     ids[pattern(path)] += 1
-        texts = {path for path, several in lengths.items() if sum(several) > MAX_LENGTH * len(several)}
+        texts = {path for path, of_path in lengths.items() if sum(of_path) > MAX_LENGTH * len(of_path)}
         return texts | {path for path, count in ids.items() if 2 * count > len(self.entities)}
 
     def _count_labels(self) -> Counter[tuple[Path, Any]]:
@@ -182,7 +182,7 @@ class Features:
     def _flags(self) -> dict[Path, set[str]]:
         """The commonest members of each list, and of what is a list in other entities; the classes under ()."""
         members: dict[Path, Counter[str]] = {(): Counter()}
-        several: set[Path] = {()}
+        lists: set[Path] = {()}
         for entity in self.entities:
             members[()].update(set(entity.classes))
             for path, value in walk(entity.tree):
@@ -192,13 +192,13 @@ class Features:
                 in_list = isinstance(path[-1], int)
                 of = pattern(path[:-1] if in_list else path)
                 if in_list:
-                    several.add(of)
+                    lists.add(of)
                 members.setdefault(of, Counter())[label] += 1
-        found = {}
-        for of in several:
+        flags = {}
+        for of in lists:
             common = members[of].most_common(MAX_MEMBERS if of else MAX_CLASSES)
-            found[of] = {label for label, count in common if count >= MIN_KNOWN}
-        return found
+            flags[of] = {label for label, count in common if count >= MIN_KNOWN}
+        return flags
 
 
 def _label(value: Any) -> str | None:

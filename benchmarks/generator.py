@@ -167,15 +167,15 @@ class _Generator:
         self.latent: list[list[float]] = []
         self.popularity: list[float] = []
         for _ in range(count):
-            several = min(MAX_CLASSES, 1 + int(draw.expovariate(1.2)))
-            own = list(dict.fromkeys(draw.choices(range(self.options.classes), weights, k=several)))
-            for number in list(own):
+            class_count = min(MAX_CLASSES, 1 + int(draw.expovariate(1.2)))
+            numbers = list(dict.fromkeys(draw.choices(range(self.options.classes), weights, k=class_count)))
+            for number in list(numbers):
                 parent = self.parent[number]
                 if parent is not None and draw.random() < 0.5:
-                    own.append(parent)
-            own = list(dict.fromkeys(own))
-            self.classes.append(own)
-            lines = [effect for number in own for effect in self._line(number)]
+                    numbers.append(parent)
+            numbers = list(dict.fromkeys(numbers))
+            self.classes.append(numbers)
+            lines = [effect for number in numbers for effect in self._line(number)]
             self.latent.append(
                 [sum(line[k] for line in lines) / math.sqrt(len(lines)) + draw.gauss(0, 0.7) for k in range(LATENTS)]
             )
@@ -196,13 +196,13 @@ class _Generator:
 
     def _properties(self) -> list[Property]:
         options = self.options
-        found = []
+        properties = []
         for n in range(options.properties - options.relations - options.noise):
             block = n // len(KINDS)  # the properties of a block are of the same entities
             root = None if block % 2 == 0 else (block // 2) % self.roots
             kind = KINDS[n % len(KINDS)]
-            found.append(Property(f"{kind}{n}", kind, root, self.random.uniform(0.6, 1.0)))
-        return found
+            properties.append(Property(f"{kind}{n}", kind, root, self.random.uniform(0.6, 1.0)))
+        return properties
 
     def having(self, of: Property) -> Iterator[int]:
         """The entities that have a property."""
@@ -268,17 +268,17 @@ class _Generator:
     # ------------------------------------------------------------ missing values
 
     def _without_missing(self, tree: Tree) -> Tree:
-        found: Tree = {}
+        kept: Tree = {}
         for name, value in tree.items():
             if isinstance(value, dict):
                 value = self._without_missing(value)
             elif isinstance(value, list) and value and isinstance(value[0], dict):
-                value = [kept for part in value if (kept := self._without_missing(part))]
+                value = [part for whole in value if (part := self._without_missing(whole))]
             elif self.random.random() < self.options.missing:
                 continue
             if value not in ({}, []):
-                found[name] = value
-        return found
+                kept[name] = value
+        return kept
 
 
 # ---------------------------------------------------------------- kinds of value
@@ -303,19 +303,19 @@ def _day(score: float) -> Date:
 def _label(generator: _Generator, property: Property) -> None:
     scores = [generator.score() for _ in range(generator.random.randint(3, 8))]
     for place in generator.having(property):
-        own = [score(place) for score in scores]
-        generator.trees[place][property.name] = f"{property.name}-{own.index(max(own))}"
+        of_labels = [score(place) for score in scores]
+        generator.trees[place][property.name] = f"{property.name}-{of_labels.index(max(of_labels))}"
 
 
 def _targets(generator: _Generator) -> list[int]:
     """The entities that a property leads to: those of a class, as many as a tenth of all or more."""
     root = generator.random.randrange(generator.roots)
-    own = [
+    of_root = [
         place
-        for place, several in enumerate(generator.classes)
-        if any(generator.root_of[number] == root for number in several)
+        for place, classes in enumerate(generator.classes)
+        if any(generator.root_of[number] == root for number in classes)
     ]
-    return own if len(own) >= 2 else list(range(len(generator.trees)))
+    return of_root if len(of_root) >= 2 else list(range(len(generator.trees)))
 
 
 def _link(generator: _Generator, property: Property) -> None:
@@ -351,8 +351,8 @@ def _links(generator: _Generator, property: Property) -> None:
     taste, targets = generator.vector(1.0), _targets(generator)
     for place in generator.having(property):
         count = min(int(generator.random.paretovariate(0.9)), 60, len(targets))
-        own = {generator.chosen(taste, place, targets): None for _ in range(count)}
-        generator.trees[place][property.name] = [Link(generator.ids[target]) for target in own]
+        linked = {generator.chosen(taste, place, targets): None for _ in range(count)}
+        generator.trees[place][property.name] = [Link(generator.ids[target]) for target in linked]
 
 
 def _quantity(generator: _Generator, property: Property) -> None:
@@ -467,9 +467,9 @@ def _inverse(generator: _Generator, relation: Relation) -> None:
 
 def _symmetric(generator: _Generator, relation: Relation) -> None:
     """Pairs of entities that link to each other."""
-    several = list(range(len(generator.trees)))
-    generator.random.shuffle(several)
-    for source, target in zip(several[::2], several[1::2], strict=False):
+    places = list(range(len(generator.trees)))
+    generator.random.shuffle(places)
+    for source, target in zip(places[::2], places[1::2], strict=False):
         generator.trees[source].setdefault(relation.target, Link(generator.ids[target]))
         if not generator.is_exception(relation, source):
             generator.trees[target].setdefault(relation.target, Link(generator.ids[source]))
@@ -477,10 +477,10 @@ def _symmetric(generator: _Generator, relation: Relation) -> None:
 
 def _transitive(generator: _Generator, relation: Relation) -> None:
     """Links along chains of five, each with all links of the one that it leads to."""
-    several = list(range(len(generator.trees)))
-    generator.random.shuffle(several)
-    for first in range(0, len(several) - 4, 5):
-        chain = several[first : first + 5]
+    places = list(range(len(generator.trees)))
+    generator.random.shuffle(places)
+    for first in range(0, len(places) - 4, 5):
+        chain = places[first : first + 5]
         for at, place in enumerate(chain[:-1]):
             links = [chain[at + 1]]
             links += [other for other in chain[at + 2 :] if not generator.is_exception(relation, place)]
@@ -572,8 +572,8 @@ def _name(iri: str) -> str:
 
 def _statements(tree: Tree) -> Iterator[str]:
     for name, value in tree.items():
-        several = value if isinstance(value, list) else [value]
-        yield f"ex:{name} {', '.join(map(_term, several))}"
+        values = value if isinstance(value, list) else [value]
+        yield f"ex:{name} {', '.join(map(_term, values))}"
 
 
 def _term(value: Any) -> str:

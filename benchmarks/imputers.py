@@ -88,18 +88,18 @@ class Task:
 
 def tasks_of(masked: Masked, values: Values) -> list[Task]:
     """The properties of hidden cells that have a known value; cells of any other can't be scored."""
-    found = {cell.property: Task(cell.property) for cell in masked.cells}
+    by_property = {cell.property: Task(cell.property) for cell in masked.cells}
     dates: set[Property] = set()
     for place, entity in enumerate(masked.entities):
         for path, of, scalar in values.of(entity):
-            if of in found:
-                found[of].known.append((place, path))
-                found[of].values.append(scalar)
+            if of in by_property:
+                by_property[of].known.append((place, path))
+                by_property[of].values.append(scalar)
                 if of not in dates and _is_date(entity.tree, path):
                     dates.add(of)
     for place, cell in enumerate(masked.cells):
-        found[cell.property].cells.append(place)
-    tasks = [task for task in found.values() if task.values]
+        by_property[cell.property].cells.append(place)
+    tasks = [task for task in by_property.values() if task.values]
     for task in tasks:
         if task.of[2] == "number":
             task.scale = Scale.of(task.values, task.of in dates)

@@ -136,8 +136,8 @@ def against(other: str, path: Path, rounds: int = ROUNDS) -> tuple[float, float,
     return mine, theirs, mine / theirs
 
 
-def row(what: str, mine: float, theirs: float, said: str, wanted: str) -> None:
-    print(f"| {what} | {mine:.2f} s | {theirs:.2f} s | {said} | {wanted} |", flush=True)
+def row(what: str, mine: float, theirs: float, ratio: str, wanted: str) -> None:
+    print(f"| {what} | {mine:.2f} s | {theirs:.2f} s | {ratio} | {wanted} |", flush=True)
 
 
 def speeds(folder: Path, triples: int) -> None:

@@ -133,13 +133,13 @@ def _formats(entities: Sequence[Entity]) -> dict[Path, Any]:
         for path, value in walk(entity.tree):
             if isinstance(value, str):
                 strings.setdefault(pattern(path), []).append(value)
-    found: dict[Path, Any] = {}
+    formats: dict[Path, Any] = {}
     for path, texts in strings.items():
         for read, expression in ((_read_number, _NUMBER), (_read_date, _DATE)):
             if sum(expression.fullmatch(text) is not None for text in texts) >= MIN_PARSED * len(texts):
-                found[path] = read
+                formats[path] = read
                 break
-    return found
+    return formats
 
 
 def _read_number(text: str) -> float | None:
@@ -161,14 +161,15 @@ def hideable(entities: Sequence[Entity], values: Values) -> set[Property]:
     names: Counter[Property] = Counter()  # how often a value is the entity's id, one of its classes or its name
     is_string: set[Property] = set()
     for entity in entities:
-        own = {entity.id, entity.label, *entity.classes}
+        names_of_entity = {entity.id, entity.label, *entity.classes}
         for path, of, scalar in values.of(entity):
             labels.setdefault(of, Counter())[scalar] += 1
             raw = _at(entity.tree, path)
-            names[of] += (raw.id if isinstance(raw, Link) else raw.text if isinstance(raw, Text) else str(raw)) in own
+            text = raw.id if isinstance(raw, Link) else raw.text if isinstance(raw, Text) else str(raw)
+            names[of] += text in names_of_entity
             if isinstance(raw, str | Text):
                 is_string.add(of)
-    found = set()
+    allowed = set()
     for of, counts in labels.items():
         total = counts.total()
         if total < MIN_VALUES or len(counts) < 2 or 2 * names[of] >= total:
@@ -176,8 +177,8 @@ def hideable(entities: Sequence[Entity], values: Values) -> set[Property]:
         repeated = sum(count for count in counts.values() if count > 1)
         is_text = of in is_string and (len(counts) > MAX_STRING_LABELS or 2 * len(counts) > total)
         if of[2] == "number" or (repeated >= MIN_REPEATED * total and not is_text):
-            found.add(of)
-    return found
+            allowed.add(of)
+    return allowed
 
 
 def _at(tree: Any, path: Path) -> Any:
@@ -237,8 +238,8 @@ def _without(tree: Any, at: Path, gone: Collection[Path], blank: bool) -> Any:
                 kept[key] = None
         return {key: value for key, value in kept.items() if value != []}
     if isinstance(tree, list):
-        several = [_without(value, (*at, i), gone, blank) for i, value in enumerate(tree) if (*at, i) not in gone]
-        return several[0] if len(several) == 1 < len(tree) else several
+        members = [_without(value, (*at, i), gone, blank) for i, value in enumerate(tree) if (*at, i) not in gone]
+        return members[0] if len(members) == 1 < len(tree) else members
     return tree
 
 
@@ -247,24 +248,28 @@ def _inverses(entities: Sequence[Entity], gone: Mapping[int, Collection[Path]]) 
     places = {entity.id: place for place, entity in enumerate(entities)}
     links = [_links(entity) for entity in entities]  # of each entity: target -> paths
     pairs = inverse_properties(entities, links, places)
-    found = []
+    inverses = []
     for place, paths in gone.items():
         source = entities[place]
-        for target, several in links[place].items():
+        for target, paths_to_target in links[place].items():
             other = places.get(target)
-            for path in several if other is not None else ():
+            for path in paths_to_target if other is not None else ():
                 if path in paths:
                     back = links[places[target]].get(source.id, ())
-                    found += [(places[target], one) for one in back if (pattern_of(path), pattern_of(one)) in pairs]
-    return found
+                    inverses += [
+                        (places[target], inverse)
+                        for inverse in back
+                        if (pattern_of(path), pattern_of(inverse)) in pairs
+                    ]
+    return inverses
 
 
 def _links(entity: Entity) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
+    by_target: dict[str, list[Path]] = {}
     for path, value in walk(entity.tree):
         if isinstance(value, Link):
-            found.setdefault(value.id, []).append(path)
-    return found
+            by_target.setdefault(value.id, []).append(path)
+    return by_target
 
 
 def pattern_of(path: Path) -> Path:
@@ -278,7 +283,7 @@ def inverse_properties(
     """Pairs of properties that state each other's links backwards, a symmetric one with itself."""
     answered: Counter[tuple[Path, Path]] = Counter()  # p's links whose target states q backwards
     able: Counter[tuple[Path, Path]] = Counter()  # p's links whose target has q at all
-    has = [{pattern_of(path) for several in own.values() for path in several} for own in links]
+    has = [{pattern_of(path) for paths in by_target.values() for path in paths} for by_target in links]
     for place, entity in enumerate(entities):
         for target, paths in links[place].items():
             other = places.get(target)
@@ -305,12 +310,12 @@ def read_hidden(file: FilePath, kb: KB, entities: Sequence[Entity]) -> list[Cell
     places = {entity.id: place for place, entity in enumerate(entities)}
     places = {re.split(r"[/#]", id)[-1]: place for id, place in places.items()} | places
     if kb.format in TEXTUAL_RDF:
-        found = _from_turtle(file, rows, kb, entities, places)
+        hidden = _from_turtle(file, rows, kb, entities, places)
     else:
-        found = _from_json(file, rows, places)
+        hidden = _from_json(file, rows, places)
     values = Values(entities)
     cells = []
-    for place, path, value in found:
+    for place, path, value in hidden:
         for half, kind, scalar in values.scalars(pattern(path), value):
             is_year = isinstance(value, Date) and value.month is None
             cells.append(Cell(place, path, (pattern(path), half, kind), scalar, is_year))
@@ -347,22 +352,22 @@ def _from_turtle(
                     prefixes.append(match[0] + (" ." if match[0].lstrip().startswith("@") else ""))
                 elif line.strip() and not line.lstrip().startswith(("#", "@base", "BASE")):
                     break
-    own = [row for row in rows if row[0] in places]
-    lines = [f"<{entities[places[id]].id}> {name} {value} ." for id, name, value in own]
+    known = [row for row in rows if row[0] in places]
+    lines = [f"<{entities[places[id]].id}> {name} {value} ." for id, name, value in known]
     text = "\n".join([*prefixes, *lines])
-    found = []
-    for entity in kbdisk.load(text.encode(), format="turtle") if own else ():
+    hidden = []
+    for entity in kbdisk.load(text.encode(), format="turtle") if known else ():
         if entity.id in places:
-            found += [(places[entity.id], path, value) for path, value in walk(entity.tree)]
-    return found
+            hidden += [(places[entity.id], path, value) for path, value in walk(entity.tree)]
+    return hidden
 
 
 def _from_json(file: FilePath, rows: Sequence[Sequence[str]], places: Mapping[str, int]) -> list[tuple[int, Any, Any]]:
-    found = []
+    hidden = []
     for number, (id, path, value) in enumerate(rows, 1):
         if id in places:
             try:
-                found.append((places[id], read_path(path), json.loads(value)))
+                hidden.append((places[id], read_path(path), json.loads(value)))
             except ValueError as error:
                 raise LoadError(str(file), f"expected a path and a value in JSON: {error}.", number) from None
-    return found
+    return hidden

@@ -224,21 +224,21 @@ def statements_of(
     given = given_shares([completion.entity for completion in completions])
     for place, cells in hidden.items():
         entity, path = place
-        found = _filled_at(completions[entity], path)
-        value = value_at(trees[entity], path) if found is not None else None
-        if found is None or value is None:
+        filled = _filled_at(completions[entity], path)
+        value = value_at(trees[entity], path) if filled is not None else None
+        if filled is None or value is None:
             yield place, None
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
         share = None if model is None else partial(share_on_end, model, completions[entity].entity, path)
-        covered = covered_by_interval(found, cells, *([] if share is None else [share]))
-        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
+        covered = covered_by_interval(filled, cells, *([] if share is None else [share]))
+        yield place, Statement(filled.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
     for place in absences:
         entity, path = place
-        found = _filled_at(completions[entity], path)
-        is_filled = found is not None and value_at(trees[entity], path) not in BLANK
-        yield place, Statement(found.confidence or 0.0, False, "absence") if is_filled else None
+        filled = _filled_at(completions[entity], path)
+        is_filled = filled is not None and value_at(trees[entity], path) not in BLANK
+        yield place, Statement(filled.confidence or 0.0, False, "absence") if is_filled else None
 
 
 def _filled_at(completion: Completion, path: EntityPath) -> Any:
@@ -250,15 +250,15 @@ def _filled_at(completion: Completion, path: EntityPath) -> Any:
 
 
 def covered_by_interval(
-    found: Any, cells: Sequence[tuple[Task, Cell]], share_on_end: Callable[[int], float] = lambda end: 1.0
+    filled: Any, cells: Sequence[tuple[Task, Cell]], share_on_end: Callable[[int], float] = lambda end: 1.0
 ) -> float | None:
     """Whether the 90 % interval of a number has the truth; None of what is no number.
 
     `share_on_end` of 0, the lower end, or 1 says how much a truth counts that is this end.
     """
-    interval = getattr(found.belief, "interval", None)
+    interval = getattr(filled.belief, "interval", None)
     task, cell = cells[0]
-    if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(found.value, Date):
+    if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(filled.value, Date):
         return None
     low, high = interval
     is_end = [math.isclose(cell.truth, end, rel_tol=1e-9, abs_tol=1e-9) for end in interval]
@@ -389,9 +389,9 @@ def yield_at(statements: Sequence[Statement], precision: float) -> int:
     for _, tied in groupby(
         sorted(statements, key=lambda statement: -statement.confidence), key=lambda statement: statement.confidence
     ):
-        several = list(tied)
-        count += len(several)
-        right += sum(statement.right for statement in several)
+        group = list(tied)
+        count += len(group)
+        right += sum(statement.right for statement in group)
         if right / count >= precision:
             best = right
     return best

@@ -109,14 +109,14 @@ def read(file: Path) -> list[Result]:
     """All results that are stored; none where there is no file."""
     if not file.exists():
         return []
-    found = []
+    results = []
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
-                found.append(Result.from_json(json.loads(line.decode())))
+                results.append(Result.from_json(json.loads(line.decode())))
             except (ValueError, TypeError, KeyError) as error:
                 raise LoadError(str(file), f"expected a result, got none: {error}.", number) from None
-    return found
+    return results
 
 
 def latest(results: Iterable[Result]) -> list[Result]:

@@ -1,4 +1,4 @@
-"""Rounds of completion, review and apply: whether rejected values come back, and whether values that nobody judges get worse.
+"""Rounds of completion, review and apply: whether rejected values come back, and whether values that are not judged get worse.
 
 python -m benchmarks review-rounds SOURCE [--rounds 10] [--budget 60s] [--mask 0] [--share 0.3]
 python -m benchmarks review-rounds                     the tables of all that is stored
@@ -173,9 +173,9 @@ def rest_errors(curator: Curator, completed: Sequence[Entity]) -> list[float]:
             for task, cell in cells:
                 by_task.setdefault(id(task), []).append((task, cell))
     errors = []
-    for several in by_task.values():
-        mean = statistics.fmean(cost(task, cell, task.constant) for task, cell in several)
-        for task, cell in several if mean > 0 else ():
+    for cells in by_task.values():
+        mean = statistics.fmean(cost(task, cell, task.constant) for task, cell in cells)
+        for task, cell in cells if mean > 0 else ():
             value = value_at(trees[curator.entities[cell.entity].id], cell.path)
             scalars = curator.values.scalars(cell.property[0], value) if value is not None else ()
             answer = next((scalar for *of, scalar in scalars if tuple(of) == cell.property[1:]), task.constant)

@@ -87,9 +87,9 @@ def measure(name: str, arguments: argparse.Namespace) -> None:
     scored = Scored(masked, tasks_of(masked, values), values, entities, [])
     begun = time.monotonic()
     fit = ResumedFit(stored_run.model, TerminalProgress(arguments.quiet), arguments.budget)
-    found = scored.result(fit(masked.entities, 0), [], None)
+    figures = scored.result(fit(masked.entities, 0), [], None)
     seconds = round(time.monotonic() - begun, 1)
-    stored_run.add(Result(NAME, OURS, setting=name, told=f" + {arguments.budget}", seconds=seconds, **found))
+    stored_run.add(Result(NAME, OURS, setting=name, told=f" + {arguments.budget}", seconds=seconds, **figures))
     stored_run.end()
     fit.forget()
 

@@ -73,10 +73,12 @@ def sparse(paths: int, count: int, sharing: str = "auto", longest: int = 20) -> 
 
     def thing(number: int) -> Entity:
         size = longest if number == count - 1 else 20
-        own = (
+        numbers = (
             [(number * 20 + j) % paths for j in range(20)] if number * 20 < paths else random.sample(range(paths), size)
         )
-        tree = {f"path {i}": f"n{random.randrange(10)}" if i % 5 == 0 else round(random.gauss(0, 1), 2) for i in own}
+        tree = {
+            f"path {i}": f"n{random.randrange(10)}" if i % 5 == 0 else round(random.gauss(0, 1), 2) for i in numbers
+        }
         return Entity(str(number), tree, ("Thing",))
 
     entities = [thing(i) for i in range(count)]
