@@ -2,7 +2,7 @@
 
 `python -m benchmarks NAME` runs one, from a checkout. A benchmark of BENCHES is a module with `run`, `tables` and `figure`,
 as `base.BenchModule` says; its results are lines of JSON, and tables and plots are made of what is stored. A benchmark of
-SCRIPTS is a module with a command line of its own, `main(arguments)`.
+SCRIPTS is a module with a command line of its own, `main(argv)`.
 """
 
 from __future__ import annotations

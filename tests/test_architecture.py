@@ -123,6 +123,12 @@ def test_imports_point_one_way(module):
     assert ours <= allowed, f"{module} may not import {', '.join(sorted(ours - allowed))}"
 
 
+def test_the_package_never_imports_the_benchmarks():
+    assert not {
+        module for module in SOURCES if any(name.split(".")[0] == "benchmarks" for name in imports(SOURCES[module]))
+    }
+
+
 @for_each("room", ["data", "experts"])
 def test_the_modules_of_a_room_import_each_other_without_a_circle(room):
     modules = {name for name, file in SOURCES.items() if part(name) == room and file.name != "__init__.py"}
