@@ -24,22 +24,22 @@ def stored(name: str = "gsm", out: str = "r") -> list[dict]:
 
 
 ROWS = [  # the option, how the command is called, what is seen then of (status, out, err)
-    ("--data", ("gsm", "--data", "nowhere"), lambda told: told[0] == 2 and "nowhere" in told[2]),
-    ("--preset", (*BASE, "--preset", "best"), lambda told: stored()[0]["preset"] == stored()[0]["run"]["preset"] == "best"),
-    ("--budget", (*BASE, "--budget", "2m"), lambda told: stored()[0]["run"]["train"]["seconds"] == 120),
-    ("--config", (*BASE, "--config", "other.toml"), lambda told: stored()[0]["steps"] == 2),
-    ("--seeds", (*BASE, "--seeds", "2"), lambda told: [one["seed"] for one in stored()] == [0, 1]),
-    ("--seed", (*BASE, "--seed", "5"), lambda told: stored()[0]["seed"] == stored()[0]["run"]["seed"] == 5),
-    ("--split", (*BASE, "--split", "names"), lambda told: stored()[0]["split"] == "names"),
-    ("--validation", BASE, lambda told: stored()[0]["part"] == "validation"),
-    ("--against", (*BASE, "--against", "constant"), lambda told: stored()[1]["method"] == "constant"),
-    ("--not-ours", (*BASE, "--against", "constant", "--not-ours"), lambda told: [one["method"] for one in stored()] == ["constant"]),
-    ("--only", ("ablation", *BASE[1:], "--only", "no atoms"), lambda told: [one["setting"] for one in stored("ablation")] == ["no atoms"]),
-    ("--out", (*BASE, "--out", "elsewhere"), lambda told: len(stored(out="elsewhere")) == 1),
-    ("--page", ("render", "--page", "page.md"), lambda told: told[0] == 0 and "| weight | 18.2 |" in Path("page.md").read_text()),
-    ("--device", (*BASE, "--device", "tpu"), lambda told: told[0] == 2 and "tpu" in told[2]),
-    ("--quiet", BASE, lambda told: (told[0], told[2]) == (0, "")),
-    ("--verbose", (*BRIEF, "--verbose"), lambda told: any(line.startswith("step ") for line in told[2].splitlines())),
+    ("--data", ("gsm", "--data", "nowhere"), lambda outcome: outcome[0] == 2 and "nowhere" in outcome[2]),
+    ("--preset", (*BASE, "--preset", "best"), lambda outcome: stored()[0]["preset"] == stored()[0]["run"]["preset"] == "best"),
+    ("--budget", (*BASE, "--budget", "2m"), lambda outcome: stored()[0]["run"]["train"]["seconds"] == 120),
+    ("--config", (*BASE, "--config", "other.toml"), lambda outcome: stored()[0]["steps"] == 2),
+    ("--seeds", (*BASE, "--seeds", "2"), lambda outcome: [one["seed"] for one in stored()] == [0, 1]),
+    ("--seed", (*BASE, "--seed", "5"), lambda outcome: stored()[0]["seed"] == stored()[0]["run"]["seed"] == 5),
+    ("--split", (*BASE, "--split", "names"), lambda outcome: stored()[0]["split"] == "names"),
+    ("--validation", BASE, lambda outcome: stored()[0]["part"] == "validation"),
+    ("--against", (*BASE, "--against", "constant"), lambda outcome: stored()[1]["method"] == "constant"),
+    ("--not-ours", (*BASE, "--against", "constant", "--not-ours"), lambda outcome: [one["method"] for one in stored()] == ["constant"]),
+    ("--only", ("ablation", *BASE[1:], "--only", "no atoms"), lambda outcome: [one["setting"] for one in stored("ablation")] == ["no atoms"]),
+    ("--out", (*BASE, "--out", "elsewhere"), lambda outcome: len(stored(out="elsewhere")) == 1),
+    ("--page", ("render", "--page", "page.md"), lambda outcome: outcome[0] == 0 and "| weight | 18.2 |" in Path("page.md").read_text()),
+    ("--device", (*BASE, "--device", "tpu"), lambda outcome: outcome[0] == 2 and "tpu" in outcome[2]),
+    ("--quiet", BASE, lambda outcome: (outcome[0], outcome[2]) == (0, "")),
+    ("--verbose", (*BRIEF, "--verbose"), lambda outcome: any(line.startswith("step ") for line in outcome[2].splitlines())),
 ]  # fmt: skip
 
 
@@ -57,8 +57,8 @@ def place(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(("option", "call", "is_seen"), ROWS, ids=[one[0] for one in ROWS])
 @pytest.mark.slow
 def test_an_option_does_what_it_says(option, call, is_seen, place, run):
-    told = run(*call)
-    assert is_seen(told), told
+    outcome = run(*call)
+    assert is_seen(outcome), outcome
 
 
 def test_every_option_has_a_row():

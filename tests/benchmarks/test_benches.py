@@ -136,8 +136,8 @@ def test_an_ablation_never_looks_at_test(bench):
 def test_two_moons_stores_what_its_picture_needs(run, tmp_path, monkeypatch):
     monkeypatch.setattr(two_moons, "POINTS", 200)
     (tmp_path / "run.toml").write_text("[train]\nsteps = 3\n")
-    told = ("--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
-    status, out, err = run("two-moons", *told)
+    arguments = ("--out", tmp_path, "--config", tmp_path / "run.toml", "--seeds", 1)
+    status, out, err = run("two-moons", *arguments)
     assert status == 0, err
     assert "ours + run.toml" in out
     assert "256 Gaussians" in out
@@ -169,7 +169,7 @@ def test_the_mean_of_a_variant_is_in_parts_of_what_is_unchanged():
 
 
 @pytest.mark.parametrize(
-    ("told", "complaint"),
+    ("arguments", "complaint"),
     [
         (("gsm", "--data", "nowhere"), "expected the folder of data"),
         (("gsm", "--split", "sideways"), "--split: expected one of paper, names, random"),
@@ -191,9 +191,9 @@ def test_the_mean_of_a_variant_is_in_parts_of_what_is_unchanged():
         (("two-moons", "--budget", "1m"), "--budget: it changes nothing of two-moons"),
     ],
 )
-def test_a_mistake_is_one_line(told, complaint, run, tmp_path):
-    data = () if {"--data", "render", "two-moons"} & {*told} else ("--data", write_nuclear(write_gsm(tmp_path)))
-    status, _, err = run(*told, *data, "--out", tmp_path / "out")
+def test_a_mistake_is_one_line(arguments, complaint, run, tmp_path):
+    data = () if {"--data", "render", "two-moons"} & {*arguments} else ("--data", write_nuclear(write_gsm(tmp_path)))
+    status, _, err = run(*arguments, *data, "--out", tmp_path / "out")
     assert status == 2
     assert complaint in err
     assert len(err.splitlines()) == 1

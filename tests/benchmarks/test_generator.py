@@ -160,7 +160,7 @@ def test_turtle_has_the_classes_above_each_class():
     assert any("rdfs:subClassOf" in line for line in turtle(small()))
 
 
-SEEN = {  # option, what is said, what is then seen of the truth
+SEEN = {  # option, arguments, what is then seen of the truth
     "--entities": (("--entities", "20"), lambda truth: len(truth["values"]) == 20),
     "--properties": (("--properties", "30"), lambda truth: truth["options"]["properties"] == 30),
     "--classes": (("--classes", "3"), lambda truth: truth["options"]["classes"] == 3),
@@ -177,9 +177,9 @@ SEEN = {  # option, what is said, what is then seen of the truth
 
 @pytest.mark.parametrize("option", SEEN)
 def test_an_option_does_what_it_says(option, tmp_path, run):
-    said, is_seen = SEEN[option]
+    arguments, is_seen = SEEN[option]
     base = ("--entities", 30, "--properties", 24, "--classes", 6, "--relations", 4, "--noise", 2, "-q")
-    assert run("generate", tmp_path / "kb.jsonl", *base, *said) == (0, "", "")
+    assert run("generate", tmp_path / "kb.jsonl", *base, *arguments) == (0, "", "")
     assert is_seen(json.loads((tmp_path / "kb.jsonl.truth.json").read_text()))
 
 
@@ -189,7 +189,7 @@ def test_every_option_of_the_command_has_a_row():
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("arguments", "complaint"),
     [
         (("kb.txt",), "kb.txt: expected a name that ends in .ttl or .jsonl, got 'kb.txt'."),
         (("there.ttl",), "there.ttl: exists already. Say --force to replace it."),
@@ -197,10 +197,10 @@ def test_every_option_of_the_command_has_a_row():
         (("kb.ttl", "--properties", "9"), "--properties: expected 76 at least"),
     ],
 )
-def test_a_mistake_is_one_line_and_writes_nothing(said, complaint, tmp_path, monkeypatch, run):
+def test_a_mistake_is_one_line_and_writes_nothing(arguments, complaint, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     Path("there.ttl").write_text("")
-    status, _, err = run("generate", *said)
+    status, _, err = run("generate", *arguments)
     assert (status, len(err.splitlines())) == (2, 1)
     assert complaint in err
     assert [one.name for one in tmp_path.iterdir()] == ["there.ttl"]

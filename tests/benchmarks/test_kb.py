@@ -243,26 +243,26 @@ def test_a_file_of_hidden_values_is_read_in_the_words_of_the_source(tmp_path, so
     assert cells == {("b", ("born",), 1999.0), ("a", ("in",), "http://example.org/d")}
 
 
-ROWS = [  # the option, what is said beside the call, what is seen then of (status, out, err)
-    ("--share", ("--share", "0.5"), lambda told: stored()[0]["rows"][0]["n"] > 20),
-    ("--mask", ("--mask", "3", "--mask", "5"), lambda told: [one["seed"] for one in stored()] == [3, 5]),
-    ("--hidden", ("--hidden", "gone.tsv"), lambda told: [row["n"] for row in stored()[0]["rows"]] == [1, 1]),
-    ("--validation", ("--validation",), lambda told: stored()[0]["part"] == "validation"),
-    ("--against", ("--against", "catbost"), lambda told: told[2] == "error: --against: expected some of constant, catboost, iterative, got 'catbost'.\n"),
-    ("--not-ours", (), lambda told: [one["method"] for one in stored()] == ["constant"]),
-    ("--budget", ("--budget", "9s"), lambda told: stored()[0]["told"] == " + 9s"),
-    ("--out", ("--out", "elsewhere"), lambda told: Path("elsewhere/kb.jsonl").exists()),
-    ("--json", ("--json",), lambda told: json.loads(told[1])["mean"] == {"constant": None}),
-    ("--format", ("--format", "json"), lambda told: told[0] == 2),
-    ("--quiet", (), lambda told: (told[0], told[2]) == (0, "")),
+ROWS = [  # the option, arguments beside those of CALL, what is seen then of (status, out, err)
+    ("--share", ("--share", "0.5"), lambda outcome: stored()[0]["rows"][0]["n"] > 20),
+    ("--mask", ("--mask", "3", "--mask", "5"), lambda outcome: [one["seed"] for one in stored()] == [3, 5]),
+    ("--hidden", ("--hidden", "gone.tsv"), lambda outcome: [row["n"] for row in stored()[0]["rows"]] == [1, 1]),
+    ("--validation", ("--validation",), lambda outcome: stored()[0]["part"] == "validation"),
+    ("--against", ("--against", "catbost"), lambda outcome: outcome[2] == "error: --against: expected some of constant, catboost, iterative, got 'catbost'.\n"),
+    ("--not-ours", (), lambda outcome: [one["method"] for one in stored()] == ["constant"]),
+    ("--budget", ("--budget", "9s"), lambda outcome: stored()[0]["told"] == " + 9s"),
+    ("--out", ("--out", "elsewhere"), lambda outcome: Path("elsewhere/kb.jsonl").exists()),
+    ("--json", ("--json",), lambda outcome: json.loads(outcome[1])["mean"] == {"constant": None}),
+    ("--format", ("--format", "json"), lambda outcome: outcome[0] == 2),
+    ("--quiet", (), lambda outcome: (outcome[0], outcome[2]) == (0, "")),
 ]  # fmt: skip
 OF_OURS = {"--preset", "--device", "--verbose"}  # in the slow test below
 
 
-@pytest.mark.parametrize(("option", "said", "is_seen"), ROWS, ids=[one[0] for one in ROWS])
-def test_an_option_does_what_it_says(option, said, is_seen, source, run):
-    told = run(*CALL, *said)
-    assert is_seen(told), told
+@pytest.mark.parametrize(("option", "arguments", "is_seen"), ROWS, ids=[one[0] for one in ROWS])
+def test_an_option_does_what_it_says(option, arguments, is_seen, source, run):
+    outcome = run(*CALL, *arguments)
+    assert is_seen(outcome), outcome
 
 
 @pytest.mark.slow

@@ -36,8 +36,8 @@ def test_numbers_are_scored_by_their_mean_square_labels_by_mistakes_texts_by_wor
         Entity("1", {"x": 0.0, "kind": "b", "name": "one", "by": 1}),
         Entity("2", {"kind": "c", "by": 1}),
     ]
-    told = {("x",): [0.0, 4.0, 9.0], ("kind",): ["a", None, "c"], ("name",): ["one", "one", "none"]}
-    rows = scores(Task("t", SCHEMA, TARGETS, [], things, "", "test"), told.__getitem__)
+    predicted = {("x",): [0.0, 4.0, 9.0], ("kind",): ["a", None, "c"], ("name",): ["one", "one", "none"]}
+    rows = scores(Task("t", SCHEMA, TARGETS, [], things, "", "test"), predicted.__getitem__)
     assert [(row.name, row.n) for row in rows] == [("x", 2), ("scaled", 2), ("kind", 3), ("name", 2)]
     expected = [math.sqrt((9 + 16) / 2), math.sqrt((900 + 16) / 2), 1 / 3, 0.25]
     assert [row.value for row in rows] == pytest.approx(expected)
@@ -74,9 +74,9 @@ def test_z_and_n_alone_means_that_nothing_else_is_seen(tmp_path):
     given, alone = nuclear.tasks(*nuclear.read(options.data), options, 0)
     model = Model(tiny(given.schema, list(given.train)))
     blank = [Entity(one.id, {"z": one.tree["z"], "n": one.tree["n"], "qa": one.tree["qa"]}) for one in alone.scored]
-    told = predictions(model, Task("t", alone.schema, alone.targets, [], blank, "", "test", given=0))(("qa",))
-    assert predictions(model, alone)(("qa",)) == pytest.approx(told, rel=1e-4)
-    assert predictions(model, given)(("qa",)) != pytest.approx(told, rel=1e-4)
+    predicted = predictions(model, Task("t", alone.schema, alone.targets, [], blank, "", "test", given=0))(("qa",))
+    assert predictions(model, alone)(("qa",)) == pytest.approx(predicted, rel=1e-4)
+    assert predictions(model, given)(("qa",)) != pytest.approx(predicted, rel=1e-4)
 
 
 def test_a_baseline_of_z_and_n_alone_learns_from_these_only(tmp_path):
@@ -87,13 +87,13 @@ def test_a_baseline_of_z_and_n_alone_learns_from_these_only(tmp_path):
     given, alone = (
         Task("t", one.schema, targets, one.train, one.scored, "", "test", given=one.given) for one in (given, alone)
     )
-    told = {one.given: evaluate_baseline("gbdt", one, 0, Progress()).values["Qa"] for one in (given, alone)}
+    errors = {one.given: evaluate_baseline("gbdt", one, 0, Progress()).values["Qa"] for one in (given, alone)}
     bare = [Entity(one.id, {key: one.tree[key] for key in ("z", "n", "qa")}) for one in alone.train]
     again = evaluate_baseline(
         "gbdt", Task("t", alone.schema, targets, bare, alone.scored, "", "test", given=0), 0, Progress()
     ).values["Qa"]
-    assert told[0] == pytest.approx(again)
-    assert told[0] != told[None]
+    assert errors[0] == pytest.approx(again)
+    assert errors[0] != errors[None]
 
 
 # ---------------------------------------------------------------- what is on which side

@@ -53,8 +53,8 @@ def folder(tmp_path_factory):
         info = {"name": name, "task_type": task, "n_num_features": 2, "n_cat_features": 1}
         info |= {"n_classes": 3} if task == "multiclass" else {}
         (data / "tabular" / name / "info.json").write_text(json.dumps(info))
-    told = {name: {"catboost_params_cv": {**TUNED, "cat_features": [2], "thread_count": 4}} for name in names}
-    (data / "tabular/eval/catboost_params_and_published_eval.json").write_text(json.dumps(told))
+    evaluations = {name: {"catboost_params_cv": {**TUNED, "cat_features": [2], "thread_count": 4}} for name in names}
+    (data / "tabular/eval/catboost_params_and_published_eval.json").write_text(json.dumps(evaluations))
     return data
 
 
@@ -200,8 +200,8 @@ def test_rows_of_one_class_are_judged_as_a_constant(folder):
 
 
 def test_the_help_tells_how_many_rows_are_drawn():
-    told = next(one for one in main.commands["tabular"].params if one.name == "samples").help
-    assert f"{tabular.DRAWN_PER_ROW} times those of train, {tabular.MIN_DRAWN:,} to {tabular.MAX_DRAWN:,}" in told
+    help_text = next(one for one in main.commands["tabular"].params if one.name == "samples").help
+    assert f"{tabular.DRAWN_PER_ROW} times those of train, {tabular.MIN_DRAWN:,} to {tabular.MAX_DRAWN:,}" in help_text
 
 
 @pytest.mark.shared
@@ -216,10 +216,10 @@ def test_the_judge_of_real_rows_reproduces_what_is_published(data, name):
 @pytest.mark.shared
 def test_what_is_published_of_real_rows_is_what_the_data_has(data):
     file = data / "tabular/eval/catboost_params_and_published_eval.json"
-    told = json.loads(file.read_text())
+    evaluations = json.loads(file.read_text())
     assert sets(data) == list(PUBLISHED)
     for name, known in PUBLISHED.items():
-        tests = {part: told[name]["eval_catboost/ddpm_cb_best"][part]["test"] for part in ("real", "synthetic")}
+        tests = {part: evaluations[name]["eval_catboost/ddpm_cb_best"][part]["test"] for part in ("real", "synthetic")}
         real, drawn = (one.get("r2-mean", one.get("f1-mean")) for one in tests.values())
         assert (known.real, known.tabddpm) == (pytest.approx(real, abs=6e-4), pytest.approx(drawn, abs=6e-4))
 
@@ -301,7 +301,7 @@ def test_how_each_set_was_drawn_and_judged_is_told():
 
 
 def test_of_random_splits_ours_stands_beside_the_real_rows_of_the_same():
-    told = [
+    results = [
         result(method, name, [[score]], seed, split=RANDOM)
         for seed in (0, 1)
         for method, name, score in (
@@ -311,7 +311,7 @@ def test_of_random_splits_ours_stands_beside_the_real_rows_of_the_same():
             ("ours", "house", 0.6),
         )
     ]
-    table, _ = tabular.tables(told)
+    table, _ = tabular.tables(results)
     assert table.title == "Synthetic tables, fresh random splits"
     assert table.header == ["set", "ours", "real"]
     assert table.rows == [["abalone", "0.560 ± 0.000", "0.550 ± 0.000"], ["house", "0.600 ± 0.000", "0.700 ± 0.000"]]
@@ -333,11 +333,13 @@ def test_the_latest_result_of_a_seed_counts():
 
 
 def test_sets_with_budgets_of_their_own_share_a_column():
-    told = [
+    results = [
         result("ours", name, [[0.5]], preset="default", told=f" + {budget} + x.toml")
         for name, budget in (("abalone", "4m"), ("house", "19m"), ("house", "20m"))
     ]
-    assert {key: list(own) for key, own in by_column(told).items()} == {"ours, default + x.toml": ["abalone", "house"]}
+    assert {key: list(own) for key, own in by_column(results).items()} == {
+        "ours, default + x.toml": ["abalone", "house"]
+    }
 
 
 def test_a_picture_is_drawn_of_scores_on_test(tmp_path):
@@ -348,8 +350,8 @@ def test_a_picture_is_drawn_of_scores_on_test(tmp_path):
 
 
 def test_the_command_line_says_which_sets_how_many_judges_and_that_nothing_is_trained(folder, tmp_path, run):
-    told = ("--only", "dear,sort", "--judges", 3, "--real", "--validation", "--data", folder, "--out", tmp_path)
-    status, out, _ = run("tabular", *told)
+    arguments = ("--only", "dear,sort", "--judges", 3, "--real", "--validation", "--data", folder, "--out", tmp_path)
+    status, out, _ = run("tabular", *arguments)
     stored = [json.loads(line) for line in (tmp_path / "tabular.jsonl").read_text().splitlines()]
     assert status == 0
     assert [(one["setting"], one["rows"][0]["n"], one["part"]) for one in stored] == [
@@ -363,8 +365,8 @@ def test_the_command_line_says_which_sets_how_many_judges_and_that_nothing_is_tr
 @pytest.mark.slow
 def test_the_command_line_says_how_many_sets_are_drawn_and_of_how_many_rows(folder, tmp_path, run):
     config = options(folder, tmp_path).config
-    told = ("--only", "price", "--samples", 40, "--draws", 3, "--judges", 1, "--seeds", 1, "--preset", "fast")
-    status, out, err = run("tabular", *told, "--config", config, "--data", folder, "--out", tmp_path)
+    arguments = ("--only", "price", "--samples", 40, "--draws", 3, "--judges", 1, "--seeds", 1, "--preset", "fast")
+    status, out, err = run("tabular", *arguments, "--config", config, "--data", folder, "--out", tmp_path)
     ours = json.loads((tmp_path / "tabular.jsonl").read_text().splitlines()[1])
     assert status == 0, err
     assert (ours["details"]["samples"], len(ours["details"]["scores"]), ours["rows"][0]["n"]) == (40, 3, 3)
