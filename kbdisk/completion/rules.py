@@ -2,7 +2,9 @@
 
 A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its
 group, and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence;
-where the model predicts none, times the share of the entities where the rule applies that have the property.
+where the model predicts none, times the share of the entities where the rule applies that have the property. A rule of another
+kind that was found in data presumes it, too, where fewer than half of the entities that it applies to have the property: `second =
+first` holds where there is a second, and most entities may have none. What a person states is taken to hold.
 
 Most rules need one entity's own values. Those of the kinds `determined`, `linked` and `inverse` read what is given of the
 other entities that are completed with it, once, before the first is filled.
@@ -30,6 +32,10 @@ from kbdisk.schemas.schema import Property, Schema
 MAJORITY = 2 / 3  # of the entities with a label, that have to agree on the value that it determines
 ROUNDS = 4  # of rules that need what other rules fill
 PRESUMING = ("determined", "linked")  # kinds that give a value even where an entity has no such property
+MIN_SHARE_HAVING = (
+    0.5  # of the entities that a rule of another kind applies to: with fewer it presumes the property, too,
+)
+MIN_APPLIES = 20  # where it applies to so many
 
 PresenceAt = Callable[
     [Path], float | None
@@ -110,7 +116,7 @@ class RuleFiller:
                     continue
                 needed = [ruled[path] for of in rule.of if (path := _top(of, values)) in ruled]
                 presence = min((other.presence for other in needed), default=1.0)
-                if rule.kind in PRESUMING:
+                if self._presumes(rule, class_name):
                     has_place = rule.target in gaps or property.required
                     presence *= self._presence(rule, class_name, presence_at(rule.target), has_place=has_place)
                 correctness = confidence_of(rule) * min((other.correctness for other in needed), default=1.0)
@@ -119,6 +125,12 @@ class RuleFiller:
                 yield ruled[rule.target]
             if not is_filled:
                 return
+
+    def _presumes(self, rule: Rule, class_name: str) -> bool:
+        """Whether a rule gives a value even where an entity of a class has no such property."""
+        applies, present = self._applies[rule, class_name], self._present[rule, class_name]
+        is_found = bool(rule.support or rule.exceptions) and applies >= MIN_APPLIES
+        return rule.kind in PRESUMING or (is_found and present < MIN_SHARE_HAVING * applies)
 
     def _presence(self, rule: Rule, class_name: str, presence: float | None, *, has_place: bool) -> float:
         """The model's presence, or else the share of the entities of a class where a rule applies that have its property.
@@ -199,6 +211,9 @@ class RuleFiller:
                 if value is not None:
                     self._values[id][rule.of[1]] = value
                 self._count(rule, entity_class.name, values, _only_link(value_at(values, rule.of[0])) is not None)
+            elif rule.kind != "inverse":
+                applies = all(value_at(values, path) is not None for path in rule.of)
+                self._count(rule, entity_class.name, values, applies)
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):
@@ -218,7 +233,7 @@ class RuleFiller:
     def _count(self, rule: Rule, class_name: str, values: Values, applies: bool) -> None:
         if applies:
             self._applies[rule, class_name] += 1
-            self._present[rule, class_name] += rule.target in values
+            self._present[rule, class_name] += rule.target in values and not _is_blank(values[rule.target])
 
 
 def confidence_of(rule: Rule) -> float:

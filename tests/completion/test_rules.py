@@ -103,6 +103,16 @@ def test_what_a_rule_presumes_is_as_sure_as_the_model_is_and_so_is_what_follows(
     assert exact == {"living": (120, 0.98)}  # of a sum whose terms are there the sum is there
 
 
+def test_a_rule_that_was_found_presumes_a_property_that_few_have():
+    having, lacking = {"above": 1, "below": 2, "living": 3}, {"above": 1, "below": 2}
+    presence_at = {("living",): 0.3}.get
+    for few_have_it, confidence in ((True, 0.294), (False, 0.98)):
+        trees = [lacking, *[having] * (10 if few_have_it else 20), *[lacking] * 19]
+        assert filled([LIVING], *trees, presence_at=presence_at) == {"living": (3, confidence)}
+    stated = "target: living, rule: sum, of: [above, below]"
+    assert filled([stated], lacking, *[lacking] * 30, presence_at=presence_at) == {"living": (3, 1)}
+
+
 def houses(tmp_path):
     """A table with a sum and a label that another determines; too few rows for a model to learn from."""
     rows = [[f"h{n}", 50 + n * n % 97, n * 7 % 31, f"city {n % 5}", f"land {n % 5}"] for n in range(28)]
