@@ -81,4 +81,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":  # one measurement, in a process of its own
-    child(*sys.argv[1:])
+    child(sys.argv[1], sys.argv[2])

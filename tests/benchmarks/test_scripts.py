@@ -111,6 +111,18 @@ def test_every_script_is_a_command_with_help_of_its_own(run):
         assert of_script.startswith(f"usage: python -m benchmarks {name}")
 
 
+@pytest.mark.slow
+def test_what_is_measured_in_processes_of_their_own_is_measured(tmp_path):
+    from benchmarks import infer, io, train
+
+    file = tmp_path / "phones.jsonl"
+    file.write_text("".join(io.phones(500)))
+    assert io.measured("ours", file)["count"] == 500
+    assert infer.measured("infer", file)["seconds"] > 0
+    *_, last = train.memory(1)
+    assert last.startswith("| 512 of which one has 1,000 properties |")
+
+
 def test_absences_are_properties_that_entities_cannot_have_and_lack(monkeypatch, tmp_path):
     from benchmarks import precision
 
