@@ -21,7 +21,7 @@ from benchmarks.results import OURS, Result, figures, latest
 from benchmarks.tables import column_name, costs, decimals
 from kbdisk.errors import ConfigError
 from kbdisk.plots import COLOURS, GRID, INK
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 
 UNCHANGED = "as it is"
 NUMBER = "codec.kinds.number"

@@ -180,7 +180,7 @@ def _bench_options(data: Path, options: dict[str, Any]) -> Options:
 
     against, only = (_names(options[key]) for key in ("against", "only"))
     if against:
-        from kbdisk.baselines import refuse_unknown
+        from kbdisk.evaluation import refuse_unknown
 
         refuse_unknown(against, "--against")
     if options["not_ours"] and not against:

@@ -26,7 +26,7 @@ from kbdisk.errors import ConfigError
 
 if TYPE_CHECKING:
     from kbdisk.api import Model
-    from kbdisk.evaluation import Curve
+    from kbdisk.evaluation.curve import Curve
 
 SETS = ("gsm", "nuclear")
 NOISE = 2.0  # standard errors
@@ -93,32 +93,32 @@ def _task(name: str, options: Options, seed: int) -> Task:
 def error_curve(model: Model, entities: Sequence[Entity], progress: Progress) -> tuple[Curve, list[Row]]:
     """The curve of a model, and how often it is above the constant, or rises."""
     from kbdisk.evaluation.curve import LIMIT, SHARES, TEXTS, Curve, Line
-    from kbdisk.evaluation.exam import Exam, Scope
+    from kbdisk.evaluation.evaluate import Evaluation, Scope
 
-    exam = Exam.of(model.trained, entities, None, Scope(limit=LIMIT, texts=TEXTS))
+    evaluation = Evaluation.of(model.trained, entities, None, Scope(limit=LIMIT, texts=TEXTS))
     cases = []
     for turn, share in enumerate(SHARES):
         with progress.counting(f"asking, {share:.0%} given, {turn + 1} of {len(SHARES)}") as report:
-            cases.append(list(exam.cases(share, report)))
+            cases.append(list(evaluation.cases(share, report)))
     lines = []
-    for rows in zip(*(exam.rows(of_share) for of_share in cases), strict=True):
+    for rows in zip(*(evaluation.rows(of_share) for of_share in cases), strict=True):
         same = {key: rows[0][key] for key in ("path", "kind", "metric", "n", "constant")}
         lines.append(Line(of=rows[0]["class"], **same, ours=[row["ours"] for row in rows]))
     curve = Curve(list(SHARES), lines)
-    return curve, _figures(curve, [_errors(exam, of_share) for of_share in cases])
+    return curve, _figures(curve, [_errors(evaluation, of_share) for of_share in cases])
 
 
 Errors = dict[int, dict[int, tuple[float, float]]]  # slot -> entity -> ours, the constant's
 
 
-def _errors(exam: Any, cases: Sequence[Any]) -> Errors:
+def _errors(evaluation: Any, cases: Sequence[Any]) -> Errors:
     from kbdisk.metrics import error
 
     errors: Errors = {}
     for case in cases:
-        kind, constant = exam.trained.codec.slots[case.slot].kind, exam.constants.slots[case.slot].value
-        if kind != "number" or case.said is not None:
-            pair = error(kind, case.truth, case.said), error(kind, case.truth, constant)
+        kind, constant = evaluation.trained.codec.slots[case.slot].kind, evaluation.constants.slots[case.slot].value
+        if kind != "number" or case.prediction is not None:
+            pair = error(kind, case.truth, case.prediction), error(kind, case.truth, constant)
             errors.setdefault(case.slot, {})[case.entity] = pair
     return errors
 

@@ -39,9 +39,9 @@ from kbdisk import api
 from kbdisk.entity import Path as EntityPath
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
-from kbdisk.randomness import mixed
+from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, build
 from kbdisk.training.optimizer import BETAS
@@ -82,7 +82,7 @@ def ours(data: Data, run: Run) -> DiSK:
 def plainly(data: Data, run: Run, alike: bool) -> DiSK:
     """A plain loop over a plain network, begun and shown as ours is, or by chances of its own."""
     reference = plain_reference()
-    begun, grown = build(data.codec, run if alike else replace(run, seed=mixed(run.seed, 1)))
+    begun, grown = build(data.codec, run if alike else replace(run, seed=derive_seed(run.seed, 1)))
     model = reference.Reference(data.codec, run.model, run.train.objective == "field-mean", run.train.presence)
     reference.take_weights(model, begun)
     shares = _shares(reference, model, begun, grown)
@@ -115,7 +115,7 @@ def _shares(reference: ModuleType, model: Any, begun: DiSK, grown: dict[str, mup
 
 def _by_chance(table: Any, run: Run) -> Iterator[Any]:
     """Batches of the plain loop's own, without end: every entity once before any comes again."""
-    generator, order = torch.Generator().manual_seed(mixed(run.seed, 2)), torch.empty(0, dtype=torch.long)
+    generator, order = torch.Generator().manual_seed(derive_seed(run.seed, 2)), torch.empty(0, dtype=torch.long)
     while True:
         if len(order) < run.train.batch:
             order = torch.cat([order, torch.randperm(len(table.known), generator=generator)])
@@ -167,7 +167,7 @@ class Scores:
 
 def evaluate(network: DiSK, data: Data, run: Run, task: Task, minutes: float) -> Scores:
     """Its errors and nats, on what is scored."""
-    trained = Trained(data.codec, network, run, Record(), Shapes.learn(task.schema, list(task.train)))
+    trained = Trained(data.codec, network, run, Record(), Styles.learn(task.schema, list(task.train)))
     model = api.Model(trained)
     nats: dict[EntityPath, list[float]] = {}
     rows = scores(task, predictions(model, task, None, nats))

@@ -22,12 +22,13 @@ from benchmarks.splits import VALIDATION_SHARE, drawn
 from benchmarks.tables import Measure, compared
 from kbdisk.entity import Entity, Link
 from kbdisk.entity import Path as EntityPath
-from kbdisk.schemas import leaf
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas import kinds
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 if TYPE_CHECKING:
-    from kbdisk.baselines.base import Hidden
     from kbdisk.data.graph import Graph
+    from kbdisk.evaluation.baselines import HiddenLeaves
 
 SOURCE = "thunlp/OpenKE (FB15k-237) and bayrameda/MrAP"
 CLASS = "Thing"
@@ -133,9 +134,9 @@ def _is_single(targets: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _schema(links: Mapping[str, Mapping[str, list[str]]]) -> Schema:
-    properties: dict[EntityPath, Property] = {(name,): Property(leaf.Number()) for name in NAMES.values()}
+    properties: dict[EntityPath, Property] = {(name,): Property(kinds.Number()) for name in NAMES.values()}
     for relation, targets in links.items():
-        kind = leaf.Link() if _is_single(targets) else leaf.Set(leaf.Link())
+        kind = kinds.Link() if _is_single(targets) else kinds.Set(kinds.Link())
         properties[relation,] = Property(kind, role="given")
     return of_one_class(properties, CLASS)
 
@@ -163,27 +164,27 @@ def _measure(task: Task, options: Options, seed: int, progress: Progress) -> Ite
 def _evaluate_model(task: Task, options: Options, seed: int, progress: Progress) -> Result:
     from kbdisk.api.training import run_of
     from kbdisk.data.graph import Graph
-    from kbdisk.evaluation.exam import Exam, Scope
+    from kbdisk.evaluation.evaluate import Evaluation, Scope
 
     run = run_of(options.preset, options.budget, options.config, seed)
     with progress.training(f"kb-numeric: training, seed {seed}") as watch:
         model = train_or_open(task.train, task.schema, run, options, f"kb-numeric-{seed}", watch)
     graph: Graph = Graph.read(task.schema, task.train)
-    exam = Exam.of(model.trained, task.scored, graph, Scope(limit=ALL))
+    evaluation = Evaluation.of(model.trained, task.scored, graph, Scope(limit=ALL))
     predictions: list[Any] = [None] * len(task.scored)
     with progress.counting("kb-numeric: asking") as report:
-        for case in exam.cases(told=report):
+        for case in evaluation.cases(watch=report):
             if model.trained.codec.slots[case.slot].path == (task.numbers[case.entity][1],):
-                predictions[case.entity] = case.said
+                predictions[case.entity] = case.prediction
     return of_model(Result("kb-numeric", OURS, scores(task.numbers, predictions)), model.trained, options)
 
 
 def _evaluate_baselines(task: Task, options: Options, seed: int, progress: Progress) -> Iterator[Result]:
-    from kbdisk.baselines import baseline
     from kbdisk.data.graph import Graph
+    from kbdisk.evaluation import baseline
 
     graph: Graph = Graph.read(task.schema, task.train)
-    hidden: Hidden = {(CLASS, (name,)): frozenset([(name,)]) for name in NAMES.values()}
+    hidden: HiddenLeaves = {(CLASS, (name,)): frozenset([(name,)]) for name in NAMES.values()}
     for method in dict.fromkeys(("constant", *options.against)):
         if options.is_done("", method, seed):
             continue

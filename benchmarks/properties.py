@@ -20,7 +20,7 @@ from benchmarks.base import Options, of_model
 from benchmarks.progress import Progress, Report
 from benchmarks.results import OURS, Result, Row
 from kbdisk.entity import Entity, Path
-from kbdisk.schemas.leaf import kind_of
+from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 
 if TYPE_CHECKING:
@@ -101,15 +101,15 @@ def predictions(
     model: Model, task: Task, report: Report | None = None, nats: dict[Path, list[float]] | None = None
 ) -> Predictions:
     """A model's prediction of each known value: the mean of a number, else what is likeliest. `nats` get -log p."""
-    from kbdisk.evaluation.exam import Exam, Scope
+    from kbdisk.evaluation.evaluate import Evaluation, Scope
 
-    exam = Exam.of(model.trained, task.scored, None, Scope(limit=ALL, texts=ALL))
+    evaluation = Evaluation.of(model.trained, task.scored, None, Scope(limit=ALL, texts=ALL))
     slots = model.trained.codec.slots
     by_path: dict[Path, list[Any]] = {target.path: [None] * len(task.scored) for target in task.targets}
-    for case in exam.cases(task.given, report):
+    for case in evaluation.cases(task.given, report):
         slot = slots[case.slot]
         if slot.path in by_path:
-            by_path[slot.path][case.entity] = case.mean if slot.kind == "number" else case.said
+            by_path[slot.path][case.entity] = case.mean if slot.kind == "number" else case.prediction
             if nats is not None and case.nats is not None:
                 nats.setdefault(slot.path, []).append(case.nats)
     return by_path.__getitem__
@@ -117,7 +117,7 @@ def predictions(
 
 def evaluate_baseline(name: str, task: Task, seed: int, progress: Progress) -> Result:
     """The errors of a baseline, of all targets that it can predict."""
-    from kbdisk.baselines import baseline
+    from kbdisk.evaluation import baseline
 
     progress.say(f"{task.bench}: {name}, seed {seed}" + (f", {task.setting}" if task.setting else ""))
     (of,) = task.schema.classes

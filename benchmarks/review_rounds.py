@@ -45,7 +45,7 @@ from kbdisk.completion.review import WRITTEN, ReviewRow, as_text, read_review
 from kbdisk.entity import Date, Entity, Quantity, read_path
 from kbdisk.errors import LoadError
 from kbdisk.loaders.tagged import decode
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text.numerals import is_number
 
 NAME = "review_rounds"
 SUFFIXES = {

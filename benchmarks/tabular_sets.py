@@ -23,7 +23,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.schemas.library import tabular
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 
 MAX_SNAPPED = 32  # different whole numbers at most in a column whose draws are snapped to real ones
 STOP_SHARE = 0.2  # of train: what is taken off it for early stopping, where validation is scored

@@ -37,8 +37,9 @@ from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding, hide
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 LEAST = 1.5  # processor seconds of one reading: its clock may tick in hundredths
 SIZE = 3072  # of the machine's own products

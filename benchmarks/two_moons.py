@@ -31,8 +31,9 @@ from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.plots import COLOURS, INK
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 STEPS, POINTS = 1500, 4000
 STORED_POINTS, DENSITY_POINTS = 1000, 150  # points, and places of a density, that are stored for the plot

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import kbdisk
 from kbdisk.api.picture import plot_belief
-from kbdisk.evaluation import Scope, curve
+from kbdisk.evaluation.curve import curve
+from kbdisk.evaluation.evaluate import Scope
 from kbdisk.plots import plot_curve
 
 PHONES = Path(__file__).parent / "phones.jsonl"

@@ -24,7 +24,7 @@ from kbdisk.locks import locked
 
 if TYPE_CHECKING:
     from kbdisk.api import Completed, Model, complete, open, train
-    from kbdisk.schemas.inference import Inference
+    from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
     from kbdisk.training.run import Run
 
@@ -71,7 +71,7 @@ def infer(kb: Any, *, rules: bool = False, **options: Any) -> Inference:
 
     With `rules` the schema has the rules that hold in it, too: values that follow exactly from others.
     """
-    from kbdisk.schemas.inference import infer
+    from kbdisk.schemas.infer import infer
 
     is_read = isinstance(kb, KB | Iterator) or (
         isinstance(kb, list | tuple) and all(type(item) is Entity for item in kb)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 
 def stacked(groups: int, out: int, fan_in: int) -> nn.Parameter:
@@ -151,6 +151,6 @@ class Dropout(nn.Module):
         """As it came, or thinned and scaled up."""
         if not self.training or self.cut == 0:
             return x
-        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),), generator=source(), device=x.device)
+        words = torch.randint(-(2**63), 2**63 - 1, (-(-x.numel() // 8),), generator=thread_generator(), device=x.device)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.cut
         return x * kept * (256 / (256 - self.cut))

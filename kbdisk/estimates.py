@@ -20,7 +20,7 @@ from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
-from kbdisk.schemas.values import EXACT
+from kbdisk.schemas.kinds import MAX_EXACT
 
 LEVEL = 0.9
 FINER = 100  # than its interval: the digits that a number is given
@@ -156,7 +156,8 @@ def shortened(number: float, interval: tuple[float, float]) -> float:
     if not 0 < unsure < math.inf:
         return number
     digits = -math.floor(math.log10(unsure))
-    least = 2 - math.floor(math.log10(abs(number))) if abs(number) >= EXACT else 0  # three digits, or all whole ones
+    # three digits, or all whole ones
+    least = 2 - math.floor(math.log10(abs(number))) if abs(number) >= MAX_EXACT else 0
     return round(number, max(digits, least))
 
 

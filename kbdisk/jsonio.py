@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from kbdisk.schemas.numerals import number, show_digits
+from kbdisk.schemas.text.numerals import number, show_digits
 
 LINE = orjson.OPT_APPEND_NEWLINE
 PAGE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2

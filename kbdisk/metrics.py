@@ -1,17 +1,62 @@
-"""What one answer costs; the least is 0.
+"""Metrics: errors of predictions of hidden values, beside those of the constant predictor, which has one value for all entities.
 
-number                     mean absolute error
-category, boolean, link    error rate
-set, text                  1 - IoU: of members, of words
+    number                     mean absolute error (of the median), root mean squared error (of the mean)
+    category, boolean, link    error rate
+    set, text                  1 - IoU: of members, of words
+
+    better  =  1 - ours / constant: 0 is as good as the constant, 1 is always right
+
+The constants minimise these errors on the training data: the median, the mean, the commonest label, the members or words that are
+in most values. `nats` are -log p. Those of the constant are by the marginal distribution of the training values: numbers have the
+bins and atoms of their codec, labels their counts, sets one Bernoulli per label, texts the mean nats of their tokens. Counts are
+those of the codec, which all places of a list share.
+
+q asked tokens   n rows of one slot   V labels   C codecs of one kind
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from typing import Any, Self
 
-from kbdisk.entity import Link, Text
+import torch
+from torch import Tensor
+
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Tokens
+from kbdisk.data.graph import pattern
+from kbdisk.data.slots import Slot
+from kbdisk.entity import Link, Path, Text
+from kbdisk.estimates import LEVEL, LevelOf, decoded
+from kbdisk.leaves.labels import Labels
+from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.number.binned import Binned, Bins
+from kbdisk.leaves.number.tables import Tables, padded
+from kbdisk.leaves.sets import UNMET, SetCodec
+from kbdisk.leaves.text.belief import TextBelief
+from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.composites.quantity import VALUE, Quantity
+from kbdisk.schemas.kinds import kind_of
+from kbdisk.schemas.schema import Schema
+from kbdisk.shrinkage import label_weight, number_weight
+
+# ---------------------------------------------------------------- the error of one prediction
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The error of a prediction of some kind; 0 is the least."""
+
+    name: str  # in a table
+    key: str  # in a row
+    error: Callable[[Any, Any], float]  # (truth, prediction); the prediction is never None
 
 
 def words(text: Any) -> frozenset[str]:
@@ -20,40 +65,422 @@ def words(text: Any) -> frozenset[str]:
 
 
 def members(value: Any) -> frozenset[Hashable]:
-    """The members of a set; one value alone is a set of one."""
-    several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-    return frozenset(map(label, several))
-
-
-def apart(one: frozenset[Any], other: frozenset[Any]) -> float:
-    """1 - IoU of two sets; two empty ones are the same."""
-    return 1 - len(one & other) / len(one | other) if one or other else 0.0
+    """The members of a set; a single value is a set of one."""
+    items = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    return frozenset(map(label, items))
 
 
 def label(value: Any) -> Hashable:
-    """A label or a link such that true is not 1, and a link is its id."""
+    """A label or a link in a form in which true is not 1, and a link is its id."""
     return (isinstance(value, bool), value.id if isinstance(value, Link) else value)
 
 
-@dataclass(frozen=True)
-class Metric:
-    """What an answer of some kind costs; the least is 0."""
-
-    name: str  # as a table has it
-    key: str  # as a row has it
-    of: Callable[[Any, Any], float]  # (truth, said); said is never None
+def jaccard_distance(one: frozenset[Any], other: frozenset[Any]) -> float:
+    """1 - IoU of two sets; 0 of two empty ones."""
+    return 1 - len(one & other) / len(one | other) if one or other else 0.0
 
 
-MISTAKE = Metric("error rate", "error", lambda truth, said: float(label(truth) != label(said)))
+ERROR_RATE = Metric("error rate", "error", lambda truth, prediction: float(label(truth) != label(prediction)))
 METRICS: Mapping[str, Metric] = {
-    "number": Metric("MAE", "mae", lambda truth, said: abs(float(truth) - float(said))),
-    "category": MISTAKE,
-    "link": MISTAKE,
-    "set": Metric("1 - IoU", "iou", lambda truth, said: apart(members(truth), members(said))),
-    "text": Metric("1 - IoU", "iou", lambda truth, said: apart(words(truth), words(said))),
+    "number": Metric("MAE", "mae", lambda truth, prediction: abs(float(truth) - float(prediction))),
+    "category": ERROR_RATE,
+    "link": ERROR_RATE,
+    "set": Metric("1 - IoU", "iou", lambda truth, prediction: jaccard_distance(members(truth), members(prediction))),
+    "text": Metric("1 - IoU", "iou", lambda truth, prediction: jaccard_distance(words(truth), words(prediction))),
 }
 
 
-def error(kind: str, truth: Any, said: Any) -> float:
-    """What an answer costs; one that cannot be given is wrong. A number must have one."""
-    return 1.0 if truth is None or said is None else METRICS[kind].of(truth, said)
+def error(kind: str, truth: Any, prediction: Any) -> float:
+    """The error of a prediction; a missing one is wrong. A number must have one."""
+    return 1.0 if truth is None or prediction is None else METRICS[kind].error(truth, prediction)
+
+
+# ---------------------------------------------------------------- the constant predictor
+
+MAX_CONSTANT_SAMPLE = 20_000  # values of a slot that its constant is learnt from
+MAX_CONSTANT_SAMPLE_OF_SETS = 500  # of sets and texts
+MAX_CONSTANT_MEMBERS = 40  # members or words of a constant
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The best prediction for a slot that is the same for all entities."""
+
+    value: Any  # the median, a label, a link, a list of members, a text of words
+    mean: float | None = None  # of numbers
+    interval: tuple[float, float] | None = None  # of numbers: nine tenths of them are in it
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of all slots that have training values."""
+
+    slots: Mapping[int, Constant]
+
+    @classmethod
+    def fit(cls, codec: Codec, tokens: Tokens) -> Self:
+        """Learn from training entities."""
+        constants: dict[int, Constant] = {}
+        free = (tokens.known & ~tokens.layout.fixed[tokens.slot]).nonzero()[:, 0]
+        free = free[tokens.slot[free].argsort(stable=True)]
+        for of_slot in free.split(tokens.slot[free].unique_consecutive(return_counts=True)[1].tolist()):
+            slot = int(tokens.slot[of_slot[0]])
+            kind = codec.slots[slot].kind
+            sample = of_slot[_sample(kind, len(of_slot))]
+            codes = tokens.codes[kind].gather(tokens.row[sample])
+            values = [value for value in codec.slots[slot].codec.decode(codes) if value is not None]
+            if values:
+                constants[slot] = CONSTANTS[kind](values)
+        return cls(constants)
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        return {
+            str(slot): [
+                _to_plain(constant.value),
+                constant.mean,
+                list(constant.interval) if constant.interval else None,
+            ]
+            for slot, constant in self.slots.items()
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again."""
+        return cls(
+            {
+                int(slot): Constant(_from_plain(value), mean, tuple(interval) if interval else None)
+                for slot, (value, mean, interval) in data.items()
+            }
+        )
+
+
+def fit_constant(kind: str, values: Sequence[Any]) -> Constant:
+    """The constant for some values, one at least, of a leaf of some kind."""
+    return CONSTANTS[kind](values[_sample(kind, len(values))])
+
+
+def _sample(kind: str, count: int) -> slice:
+    """Which of the values a constant is learnt from: an evenly spaced sample."""
+    most = MAX_CONSTANT_SAMPLE_OF_SETS if kind in ("set", "text") else MAX_CONSTANT_SAMPLE
+    return slice(None, None, -(-count // most))
+
+
+def _constant_number(values: Sequence[Any]) -> Constant:
+    numbers = torch.tensor([float(value) for value in values], dtype=torch.float64)
+    low, middle, high = numbers.quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
+    return Constant(middle, float(numbers.mean()), (low, high))
+
+
+def _constant_label(values: Sequence[Any]) -> Constant:
+    first: dict[Hashable, Any] = {}
+    for value in values:
+        first.setdefault(label(value), value)
+    return Constant(first[Counter(map(label, values)).most_common(1)[0][0]])
+
+
+def _constant_set(values: Sequence[Any]) -> Constant:
+    by_label = {label(member): member for value in values for member in value}
+    return Constant([by_label[member] for member in jaccard_median([members(value) for value in values])])
+
+
+def _constant_text(values: Sequence[Any]) -> Constant:
+    return Constant(" ".join(jaccard_median([words(value) for value in values])))
+
+
+CONSTANTS: Mapping[str, Callable[[Sequence[Any]], Constant]] = {
+    "number": _constant_number,
+    "category": _constant_label,
+    "link": _constant_label,
+    "set": _constant_set,
+    "text": _constant_text,
+}
+
+
+def jaccard_median(sets: Sequence[frozenset[Any]]) -> list[Any]:
+    """The members of the set with the least mean 1 - IoU, among the commonest set and those of the k commonest members."""
+    counts = Counter(member for members_of_set in sets for member in members_of_set)
+    order = sorted(counts, key=lambda member: (-counts[member], str(member)))
+    commonest = Counter(sets).most_common(1)[0][0]
+    candidates = [commonest, *(frozenset(order[:k]) for k in range(min(len(order), MAX_CONSTANT_MEMBERS) + 1))]
+    best = min(candidates, key=lambda candidate: sum(jaccard_distance(candidate, other) for other in sets))
+    return sorted(best, key=lambda member: (-counts[member], str(member)))
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_to_plain(item) for item in value]
+    if isinstance(value, Link):
+        return {"link": value.id}
+    return {"decimal": str(value)} if isinstance(value, Decimal) else value
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_plain(item) for item in value]
+    if isinstance(value, dict):
+        return Link(value["link"]) if "link" in value else Decimal(value["decimal"])
+    return value
+
+
+# ---------------------------------------------------------------- the marginal distributions of the training values
+
+MIN_LOG_SHARE = -1e30
+
+
+class Marginals:
+    """The marginal distributions of all slots of a codec."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.slots = codec.slots
+        self._log_prob: dict[int, Callable[[Tensor], Tensor]] = {}  # by the id of a leaf's codec
+
+    def nats(self, slot: int, codes: Tensor) -> Tensor:
+        """(n,) -log p of some codes (n, ...) of one slot, on the CPU."""
+        leaf = self.slots[slot]
+        if leaf.kind == "text":
+            return torch.full((len(codes),), leaf.entropy)
+        key = id(leaf.codec)
+        if key not in self._log_prob:
+            self._log_prob[key] = MARGINALS[leaf.kind](leaf.codec)
+        return -self._log_prob[key](codes.cpu()).float()
+
+
+def _number_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
+    """The log mass of a number's step, by the shares of the training values."""
+    bins, tables = Bins([codec]), Tables([codec])
+    rest = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
+    shares = padded([rest]).log().clamp(min=MIN_LOG_SHARE).log_softmax(1).float()  # (1, 1 + A)
+
+    def log_prob(codes: Tensor) -> Tensor:
+        slot = torch.zeros(len(codes), dtype=torch.long)
+        curve = Binned(bins.prior[slot], bins.edges[slot], bins.steep[slot], bins.tail[slot])
+        return NumberBelief(curve, shares[slot], slot, tables).log_prob(codes)
+
+    return log_prob
+
+
+def _label_marginal(labels: Labels) -> Callable[[Tensor], Tensor]:
+    """The share of each label in the training values, none of them 0, beside the share that is kept for unseen labels."""
+    counts = torch.tensor([*labels.counts], dtype=torch.float64) + 1 / max(len(labels), 1)  # (V,)
+    unseen = min(max(labels.unseen, 1e-30), 1.0)
+    known = (counts / counts.sum()).log() + math.log(max(1 - labels.unseen, 1e-30))
+    table = torch.cat([known, torch.tensor([math.log(unseen)], dtype=torch.float64)])  # (V + 1,) the last for -1
+
+    def log_prob(codes: Tensor) -> Tensor:
+        return table[codes]
+
+    return log_prob
+
+
+def _set_marginal(codec: SetCodec) -> Callable[[Tensor], Tensor]:
+    """Labels are members independently of each other."""
+    sets = sum(codec.sizes)
+    share = (torch.tensor([*codec.labels.counts], dtype=torch.float64) + 0.5) / (sets + 1)  # (V,)
+    share = share.clamp(max=(sets + 0.5) / (sets + 1))
+    out, odds = torch.log1p(-share).sum(), torch.cat([share.logit(), torch.zeros(1, dtype=torch.float64)])
+    without_unseen, with_unseen = math.log1p(-codec.unmet), math.log(max(codec.unmet, 1e-30))
+
+    def log_prob(codes: Tensor) -> Tensor:
+        has_unseen = (codes == UNMET).any(1)
+        return out + odds[codes.clamp(min=-1)].sum(1) + torch.where(has_unseen, with_unseen, without_unseen)
+
+    return log_prob
+
+
+MARGINALS: Mapping[str, Callable[[Any], Callable[[Tensor], Tensor]]] = {
+    "number": _number_marginal,
+    "category": lambda codec: _label_marginal(codec.labels),
+    "link": lambda codec: _label_marginal(codec.targets),
+    "set": _set_marginal,
+}
+
+
+# ---------------------------------------------------------------- predictions of hidden values
+
+TEXT_DRAWS = 32  # of the belief in a text, from which the words with the least error are chosen
+INTERVAL_SLACK = 1e-6  # of a number's step: how far rounding may move a number out of its interval
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A hidden value, and its prediction."""
+
+    entity: int
+    slot: int
+    truth: Any  # None: a label that has no code
+    prediction: Any  # None: the value could not be asked for
+    mean: float | None = None  # of a number
+    interval: tuple[float, float] | None = None
+    nats: float | None = None  # -log p
+    constant_nats: float | None = None
+
+
+def collect_cases(
+    codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs, level: LevelOf | float = LEVEL
+) -> list[Case]:
+    """The predictions of all asked tokens of a batch whose values are known; `level` is that of intervals."""
+    return [
+        case
+        for kind, asked in beliefs.kinds.items()
+        if len(asked.rows)
+        for case in _cases(codec, marginals, batch, kind, asked, level)
+    ]
+
+
+@torch.no_grad()
+def _cases(
+    codec: Codec, marginals: Marginals, batch: Batch, kind: str, asked: Asked, level: LevelOf | float
+) -> list[Case]:
+    slots, codes = batch.slot[asked.tokens], batch.values[kind][asked.rows]
+    belief: Any = asked.belief
+    means: Sequence[Any] = [None] * len(slots)
+    intervals: Sequence[Any] = means
+    if isinstance(belief, NumberBelief):
+        predictions = decoded(codec, slots, belief.codes(belief.typical()))
+        means = belief.expected().tolist()
+        levels = level if isinstance(level, float) else level(asked.tokens)
+        intervals = list(zip(*(end.tolist() for end in belief.interval(levels)), strict=True))
+    elif isinstance(belief, TextBelief):
+        predictions = overlapping(belief)
+    else:
+        predictions = decoded(codec, slots, belief.mode())
+    fields = zip(
+        batch.entity[asked.tokens].tolist(),
+        slots.tolist(),
+        decoded(codec, slots, codes),
+        predictions,
+        means,
+        intervals,
+        (-belief.log_prob(codes)).tolist(),
+        _constant_nats(marginals, slots, codes),
+        strict=True,
+    )
+    return [Case(*row) for row in fields]
+
+
+def overlapping(belief: TextBelief) -> list[str]:
+    """The words that overlap most with some draws of each text."""
+    return [" ".join(jaccard_median([words(text) for text in texts])) for texts in belief.several(TEXT_DRAWS)]
+
+
+def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[float]:
+    """(q,) -log p by the marginal distributions; slots are ascending."""
+    counts = slots.unique_consecutive(return_counts=True)[1].tolist()
+    parts = zip(slots.split(counts), codes.split(counts), strict=True)
+    return [
+        nats for same_slot, codes_of_slot in parts for nats in marginals.nats(int(same_slot[0]), codes_of_slot).tolist()
+    ]
+
+
+# ---------------------------------------------------------------- scores of each property
+
+
+def property_of(slot: Slot) -> tuple[str, Path]:
+    """The property that a slot is scored with: all places of a list are one property."""
+    return slot.of, pattern(slot.path)
+
+
+def score_rows(codec: Codec, constants: Constants, cases: Iterable[Case]) -> list[dict[str, Any]]:
+    """A row of plain data for each property that has cases, in the schema's order."""
+    by_property: dict[tuple[str, Path], list[Case]] = {}
+    for case in cases:
+        by_property.setdefault(property_of(codec.slots[case.slot]), []).append(case)
+    known: Counter[tuple[str, Path]] = Counter()
+    for slot in codec.slots:
+        known[property_of(slot)] += slot.count if slot.role == "value" else 0
+    ordered = ((of, path) for of, class_ in codec.schema.classes.items() for path in class_.leaves())
+    order = {property: place for place, property in enumerate(ordered)}
+    rows = []
+    for of, path in sorted(by_property, key=order.__getitem__):
+        of_property = by_property[of, path]
+        slot = codec.slots[of_property[0].slot]
+        named = {"class": of, "path": show_pattern(path), "kind": kind_of(slot.leaf), "known": known[of, path]}
+        named |= {"unit": unit_of(codec.schema, of, path)}
+        rows.append(named | score_property(codec, constants, of_property))
+    return rows
+
+
+def unit_of(schema: Schema, of: str, path: Path) -> str | None:
+    """The unit in which amounts at a path are learnt, and their errors stated; None for a path that is no quantity's amount."""
+    quantity = schema.classes[of].properties.get(path[: -len(VALUE)])
+    if path[-len(VALUE) :] != VALUE or quantity is None or not isinstance(quantity.kind, Quantity):
+        return None
+    return quantity.kind.learnt_in
+
+
+def score_property(codec: Codec, constants: Constants, cases: Sequence[Case]) -> dict[str, Any]:
+    """The scores of the cases of one property; None where there is nothing to measure, and for scores of other kinds.
+
+    A value that could not be asked for is wrong. Numbers of that sort are only counted, as their error is unknown.
+    """
+    kind = codec.slots[cases[0].slot].kind
+    metric, asked = METRICS[kind], [case for case in cases if kind != "number" or case.prediction is not None]
+    constant_of_case = [constants.slots[case.slot] for case in asked]
+    ours = [error(kind, case.truth, case.prediction) for case in asked]
+    theirs = [error(kind, case.truth, constant.value) for case, constant in zip(asked, constant_of_case, strict=True)]
+    mean, constant_mean = _mean(ours), _mean(theirs)
+    row: dict[str, Any] = {
+        "n": len(asked),
+        "unread": sum(case.prediction is None for case in cases),
+        "metric": metric.name,
+        "ours": mean,
+        "constant": constant_mean,
+        "better": 1 - mean / constant_mean if mean is not None and constant_mean else None,
+        "stderr": _standard_error([their - our for our, their in zip(ours, theirs, strict=True)]),
+        **dict.fromkeys(paired_keys("mae", "rmse", "error", "iou", "coverage")),
+        "nats": _mean([case.nats for case in cases if case.nats is not None]),
+        "constant_nats": _mean([case.constant_nats for case in cases if case.constant_nats is not None]),
+        "trust": _shrinkage_weight(kind, asked, constant_of_case),
+    }
+    for key, value in zip(paired_keys(metric.key), (mean, constant_mean), strict=True):
+        row[key] = 1 - value if metric.key == "iou" and value is not None else value
+    return row | _number_scores(codec, asked, constant_of_case) if kind == "number" else row
+
+
+def paired_keys(*names: str) -> list[str]:
+    """The keys of some scores, ours and the constant's."""
+    return [key for name in names for key in (name, f"constant_{name}")]
+
+
+def _shrinkage_weight(kind: str, cases: Sequence[Case], constants: Sequence[Constant]) -> float | None:
+    """The weight of the predictions beside the constants; None for kinds that are not shrunk."""
+    if kind == "number" and cases:
+        triples = [
+            (float(case.prediction), float(constant.value), float(case.truth))
+            for case, constant in zip(cases, constants, strict=True)
+        ]
+        return number_weight(*zip(*triples, strict=True))
+    if kind in ("category", "link"):
+        nats = [(case.nats, case.constant_nats) for case in cases if case.nats is not None]
+        return label_weight(*zip(*nats, strict=True)) if nats else None
+    return None
+
+
+def _number_scores(codec: Codec, cases: Sequence[Case], constants: Sequence[Constant]) -> dict[str, Any]:
+    """RMSE and coverage, ours and the constant's."""
+    scores: dict[str, Any] = {}
+    predictors: tuple[tuple[str, Sequence[Any]], ...] = (("", cases), ("constant_", constants))
+    for prefix, predictions in predictors:
+        pairs = list(zip(cases, predictions, strict=True))
+        errors = [float(case.truth) - prediction.mean for case, prediction in pairs]
+        scores[f"{prefix}rmse"] = math.hypot(*errors) / math.sqrt(len(errors)) if errors else None  # squares overflow
+        have_intervals = all(prediction.interval is not None for _, prediction in pairs)
+        scores[f"{prefix}coverage"] = (
+            _mean([_covers(codec, case, prediction.interval) for case, prediction in pairs]) if have_intervals else None
+        )
+    return scores
+
+
+def _covers(codec: Codec, case: Case, interval: tuple[float, float]) -> bool:
+    slack = INTERVAL_SLACK * float(codec.slots[case.slot].codec.step)
+    return interval[0] - slack <= float(case.truth) <= interval[1] + slack
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    """Of their mean; None of a single value."""
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None

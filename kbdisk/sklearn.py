@@ -21,8 +21,9 @@ from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.estimates import answers
 from kbdisk.network.config import ModelConfig
-from kbdisk.schemas.leaf import Boolean, Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Boolean, Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of

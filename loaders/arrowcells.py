@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kbdisk.entity import Date, Path, Quantity, walk
 from kbdisk.loaders.arrow import DAY, DIGITS, days_of, plain, reader
 from kbdisk.loaders.flat import text_of
-from kbdisk.schemas.numerals import has_int, is_number
+from kbdisk.schemas.text.numerals import has_int, is_number
 
 if TYPE_CHECKING:
     import pyarrow

@@ -20,8 +20,7 @@ from kbdisk.loaders import formulas
 from kbdisk.loaders.flat import text_of
 from kbdisk.loaders.marks import NUMBER, Marks
 from kbdisk.loaders.options import BESIDE_NUMBERS
-from kbdisk.schemas.measures import Measure, measured_as
-from kbdisk.schemas.numerals import Number, is_number
+from kbdisk.schemas.text.numerals import Measure, Number, is_number, measured_as
 
 Kind = Literal["number", "truth", "text", "blank"]
 

@@ -25,8 +25,8 @@ from kbdisk.loaders import formulas
 from kbdisk.loaders.columns import CLASS, IDS, name_of
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.naming import NO_PROPERTY, no_properties
-from kbdisk.schemas import numerals
-from kbdisk.schemas.dates import write_iso
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.dates import write_iso
 
 OWN = (IDS[0][0], CLASS)  # names of columns that are ours
 Row = dict[Path, Any]  # numbers, strings, truths, dates, or None

@@ -20,7 +20,7 @@ from kbdisk.loaders.flat import leaves_of, table_of
 from kbdisk.loaders.kb import KB
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.python import value_of
-from kbdisk.schemas.dates import write_iso
+from kbdisk.schemas.text.dates import write_iso
 
 if TYPE_CHECKING:
     import pandas

@@ -16,8 +16,7 @@ import orjson
 
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, Tree
 from kbdisk.loaders import tagged
-from kbdisk.schemas.measures import measured_as
-from kbdisk.schemas.numerals import has_int, is_finite, show_digits
+from kbdisk.schemas.text.numerals import has_int, is_finite, measured_as, show_digits
 
 SAMPLES = 20  # values kept of each path
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kbdisk.entity import Entity, Path, at, show
 from kbdisk.loaders.naming import LABEL_KEYS
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 IDENTIFYING = re.compile(
     r"(?:.*[_. -])?(?:id|key|code|sku|isbn|issn|ean|gtin|upc|doi|iri|uri|url|uuid|guid|slug|symbol|ref|number|no|nr)",

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kbdisk.loaders.numberhabit import NumberHabit, rounded
-from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import Number
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import Number
 
 NUMBER = re.compile(r"[ \t]*-?(?:(0|[1-9][0-9]*)(?:\.([0-9]*))?|\.([0-9]+))([eE][+-]?[0-9]{1,4})?[ \t]*")
 THREE = re.compile(r"[ \t]*-?[1-9][0-9]{0,2}\.[0-9]{3}[ \t]*")  # what may be whole

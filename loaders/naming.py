@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from kbdisk.entity import Path, Tree, at, show
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 ID_KEYS = ("@id", "id", "_id")
 LABEL_KEYS = ("name", "label", "title")

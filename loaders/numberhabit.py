@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import Number
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import Number
 
 Samples = Sequence[str]
 

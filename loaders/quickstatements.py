@@ -21,8 +21,8 @@ from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.options import Options
 from kbdisk.loaders.source import Source
 from kbdisk.loaders.wikibase import EARTH, NO_UNIT
-from kbdisk.schemas import numerals
-from kbdisk.schemas.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import DAY, JULIAN, MONTH, PRECISIONS, YEAR
 
 TEXTS = {"label": "L", "description": "D", "alias": "A"}  # key -> command, followed by a language
 

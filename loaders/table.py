@@ -34,7 +34,7 @@ from kbdisk.loaders.options import MISSING, Options
 from kbdisk.loaders.records import Record, Spans, quoted, spans_of
 from kbdisk.loaders.rows import Rows
 from kbdisk.loaders.source import Source
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text.numerals import is_number
 
 TOGETHER = 1024  # rows judged at once
 SHOWN = 5  # columns that are named

@@ -23,7 +23,7 @@ from typing import Any, get_args
 import orjson
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Precision, Quantity, Text, Tree
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 DEEPEST = 200  # levels of brackets, read or written
 

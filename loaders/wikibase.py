@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Quantity, Text
-from kbdisk.schemas.calendars import DAY, DAYS, GREGORIAN, JULIAN, MONTH, date_of, of_wikibase
+from kbdisk.schemas.text.calendars import DAY, DAYS, GREGORIAN, JULIAN, MONTH, date_of, of_wikibase
 
 # Every Wikibase writes these, whatever its own base IRI.
 EARTH = ("", "http://www.wikidata.org/entity/Q2")

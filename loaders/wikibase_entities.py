@@ -13,8 +13,8 @@ from typing import Any
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Text
 from kbdisk.loaders import wikibase
 from kbdisk.loaders.kb import Oddities
-from kbdisk.schemas import numerals
-from kbdisk.schemas.calendars import GREGORIAN
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import GREGORIAN
 
 PREFIXES = {"item": "Q", "property": "P", "lexeme": "L"}  # of ids, in data so old that they have numbers alone
 TEXTS = {

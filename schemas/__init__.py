@@ -1,1 +1,1 @@
-"""What kind of value stands where: the typed schema registry."""
+"""Schemas: the kind of value at each path, for each class."""

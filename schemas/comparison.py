@@ -1,10 +1,10 @@
-"""Comparing and identifying values: numbers exactly, dates where the order is certain, quantities through their units.
+"""Order and identity of values: numbers exactly, dates where the order is certain, quantities through their units.
 
     order(left, right)       LESS, EQUAL, GREATER, UNCERTAIN or INCOMPARABLE
     identity(value)          a hashable key: two values with the same key are the same RDF term, or the same amount
 
 SHACL and SPARQL order numbers with numbers, strings without a language with each other, booleans with each other, and dates
-with dates. Everything else is incomparable. Dates of different precision, of which SPARQL orders none, are ordered where
+with dates; all other pairs are incomparable. SPARQL does not order dates of different precision. Here they are ordered where
 every moment of the first is before every moment of the second.
 """
 
@@ -19,21 +19,22 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
-from kbdisk.schemas import calendars, dates, numerals
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.rules import as_decimal, days_of
-from kbdisk.schemas.units import unit_of
+from kbdisk.schemas.text import calendars, dates, numerals
+from kbdisk.schemas.text.calendars import day_number
+from kbdisk.schemas.text.numerals import as_decimal
+from kbdisk.schemas.text.units import unit_of
 
 Instant: TypeAlias = Fraction  # seconds, by the proleptic Gregorian calendar
 
-DAY = 86_400
-ZONES = 14 * 3600  # the furthest that a zone is from UTC
-YEAR = 366 * DAY  # by how much other calendars may differ from the Gregorian
-SPANS = {
+DAY_SECONDS = 86_400
+MAX_ZONE_SECONDS = 14 * 3600  # the greatest offset of a time zone from UTC
+YEAR_SECONDS = 366 * DAY_SECONDS  # the greatest difference of another calendar from the Gregorian
+YEARS_OF_PRECISION = {
     "decade": 10, "century": 100, "millennium": 1000, "10ka": 10**4, "100ka": 10**5, "1Ma": 10**6, "10Ma": 10**7,
     "100Ma": 10**8, "1Ga": 10**9,
 }  # fmt: skip
-SECONDS = {"hour": 3600, "minute": 60}
+SECONDS_OF_PRECISION = {"hour": 3600, "minute": 60}
 TIME = re.compile(
     r"(?:[Tt ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?P<fraction>[.,]\d+)?)?)?"
     r"(?: ?(?P<zone>[Zz]|(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?))?"
@@ -41,7 +42,7 @@ TIME = re.compile(
 
 
 class Order(Enum):
-    """How one value stands to another."""
+    """The order of a value and another."""
 
     LESS = "less"
     EQUAL = "equal"
@@ -51,7 +52,7 @@ class Order(Enum):
 
 
 class Amount(NamedTuple):
-    """A quantity in the base units of what it measures, or in its own unit where nothing is known of that."""
+    """A quantity in the base units of its dimension, or in its own unit where that is unknown."""
 
     measures: Hashable
     value: Fraction
@@ -60,7 +61,7 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True)
 class Span:
-    """The moments that a date may be: from the first to before the last."""
+    """The moments that a date may be: from `first`, up to but without `last`."""
 
     first: Instant
     last: Instant
@@ -68,7 +69,7 @@ class Span:
 
 
 def order(left: Any, right: Any, left_kind: Any = None, right_kind: Any = None) -> Order:
-    """How a value stands to another; kinds tell the factors of quantities."""
+    """The order of two values. Kinds have the factors of quantities."""
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         return _order_of_quantities(left, right, left_kind, right_kind)
     if isinstance(left, Quantity) and numerals.is_number(right):
@@ -86,11 +87,11 @@ def order(left: Any, right: Any, left_kind: Any = None, right_kind: Any = None) 
         return Order.INCOMPARABLE
     if numerals.is_number(left) and numerals.is_number(right):
         left, right = as_decimal(left), as_decimal(right)
-    return _of(left, right)
+    return _order_of(left, right)
 
 
 def identity(value: Any, kind: Any = None) -> Hashable:
-    """The key of a value: equal numbers have the same key, whatever their type; texts in different languages have not."""
+    """The key of a value. Equal numbers of any type have the same key; texts in different languages have different keys."""
     if isinstance(value, bool):
         return "boolean", value
     if numerals.is_number(value):
@@ -115,7 +116,7 @@ def identity(value: Any, kind: Any = None) -> Hashable:
 
 
 def amount_of(quantity: Quantity, kind: Any = None) -> Amount | None:
-    """A quantity in base units, by the factors of its kind and then by the table of units; None without an amount."""
+    """A quantity in base units, by the factors of its kind, then by the table of units; None where it has no amount."""
     if quantity.value is None or not numerals.is_finite(quantity.value):
         return None
     value, unit = Fraction(as_decimal(quantity.value)), quantity.unit
@@ -132,43 +133,45 @@ def amount_of(quantity: Quantity, kind: Any = None) -> Amount | None:
 
 
 def span_of(date: Date) -> Span | None:
-    """The moments that a date may be; None where nothing certain is known of them."""
+    """The moments that a date may be; None where they are uncertain."""
     if date.year is None or date.note or date.calendar not in ("", calendars.GREGORIAN, calendars.JULIAN):
         return None
     time = TIME.fullmatch(date.time)
     if time is None:
         return None
     first, last = _days(date)
-    start, end = Fraction(first * DAY), Fraction(last * DAY)
+    start, end = Fraction(first * DAY_SECONDS), Fraction(last * DAY_SECONDS)
     if time["hour"] is not None and date.day is not None:
         seconds = int(time["hour"]) * 3600 + int(time["minute"]) * 60 + int(time["second"] or 0)
         start += seconds + Fraction("0" + (time["fraction"] or ".0").replace(",", "."))
-        end = start + SECONDS.get(date.precision, 0)
+        end = start + SECONDS_OF_PRECISION.get(date.precision, 0)
     if time["sign"]:
         offset = int(time["hours"]) * 3600 + int(time["minutes"] or 0) * 60
         offset = -offset if time["sign"] == "-" else offset
         start, end = start - offset, end - offset
-    margin = YEAR if date.calendar == calendars.JULIAN else 0
+    margin = YEAR_SECONDS if date.calendar == calendars.JULIAN else 0
     return Span(start - margin, end + margin, time["zone"] is not None)
 
 
 def _days(date: Date) -> tuple[int, int]:
-    """The number of the first day that a date may be, and that of the day after the last."""
+    """The numbers of the first day that a date may be, and of the day after the last."""
     year = date.year or 0
-    if date.precision in SPANS:  # some sources count a century from its first year, others name any year in it
-        years = SPANS[date.precision]
-        return _day(year - years), _day(year + years)
+    if (
+        date.precision in YEARS_OF_PRECISION
+    ):  # some sources count a century from its first year, others name any year in it
+        years = YEARS_OF_PRECISION[date.precision]
+        return _day_number(year - years), _day_number(year + years)
     if date.month is None or date.month > 12:
-        later = date.month is not None or date.precision == "season"  # a winter may end in the next year
-        return _day(year), _day(year + 1 + later)
+        next_year = date.month is not None or date.precision == "season"  # a winter may end in the next year
+        return _day_number(year), _day_number(year + 1 + next_year)
     if date.day is None:
-        return _day(year, date.month), _day(year + date.month // 12, date.month % 12 + 1)
-    first = _day(year, date.month, date.day)
+        return _day_number(year, date.month), _day_number(year + date.month // 12, date.month % 12 + 1)
+    first = _day_number(year, date.month, date.day)
     return first, first + 1
 
 
-def _day(year: int, month: int = 1, day: int = 1) -> int:
-    return days_of(Date(year, month, day)) or 0
+def _day_number(year: int, month: int = 1, day: int = 1) -> int:
+    return day_number(Date(year, month, day)) or 0
 
 
 def _order_of_dates(left: Date, right: Date) -> Order:
@@ -176,16 +179,16 @@ def _order_of_dates(left: Date, right: Date) -> Order:
     spans = span_of(left), span_of(right)
     if spans[0] is None or spans[1] is None:
         return Order.UNCERTAIN
-    if _form(left) == _form(right) is not None:
-        return _of(spans[0].first, spans[1].first)
-    gap = ZONES if spans[0].has_zone != spans[1].has_zone else 0
+    if _datatype_key(left) == _datatype_key(right) is not None:
+        return _order_of(spans[0].first, spans[1].first)
+    gap = MAX_ZONE_SECONDS if spans[0].has_zone != spans[1].has_zone else 0
     if spans[0].last + gap <= spans[1].first:
         return Order.LESS
     return Order.GREATER if spans[1].last + gap <= spans[0].first else Order.UNCERTAIN
 
 
-def _form(date: Date) -> Hashable | None:
-    """The datatype that a date has: two of the same are always ordered. None where the date is a span of years or a season."""
+def _datatype_key(date: Date) -> Hashable | None:
+    """The datatype of a date, within which dates are always ordered; None of a span of years or a season."""
     if date.precision not in ("", "day") or (date.month or 0) > 12:
         return None
     time = TIME.fullmatch(date.time)
@@ -194,22 +197,22 @@ def _form(date: Date) -> Hashable | None:
 
 
 def _order_of_quantities(left: Quantity, right: Quantity, left_kind: Any, right_kind: Any) -> Order:
-    amounts = amount_of(left, left_kind), amount_of(right, right_kind)
-    if amounts[0] is None or amounts[1] is None:
+    both = amount_of(left, left_kind), amount_of(right, right_kind)
+    if both[0] is None or both[1] is None:
         return Order.UNCERTAIN
-    if amounts[0].measures != amounts[1].measures:
-        return Order.INCOMPARABLE if amounts[0].is_known and amounts[1].is_known else Order.UNCERTAIN
-    return _of(amounts[0].value, amounts[1].value)
+    if both[0].measures != both[1].measures:
+        return Order.INCOMPARABLE if both[0].is_known and both[1].is_known else Order.UNCERTAIN
+    return _order_of(both[0].value, both[1].value)
 
 
-def _of(left: Any, right: Any) -> Order:
+def _order_of(left: Any, right: Any) -> Order:
     return Order.LESS if left < right else Order.GREATER if left > right else Order.EQUAL
 
 
-def number_as(value: int | float | Decimal, like: Any, kind: Any = None) -> Any:
+def number_as(value: int | float | Decimal, sample: Any, kind: Any = None) -> Any:
     """A bare number as a bound of a value: a year of a date, an amount of the kind's own unit of a quantity."""
-    if isinstance(like, Date) and numerals.is_whole(value):
+    if isinstance(sample, Date) and numerals.is_whole(value):
         return Date(int(value))
-    if isinstance(like, Quantity):
-        return Quantity(value, getattr(kind, "unit", None) or like.unit)
+    if isinstance(sample, Quantity):
+        return Quantity(value, getattr(kind, "unit", None) or sample.unit)
     return value

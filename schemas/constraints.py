@@ -1,9 +1,9 @@
-"""Constraints of a class: what must hold of several values together, such as `born <= died`.
+"""Constraints of a class, on several values together, such as `born <= died`.
 
-A constraint names its kind (a row of KINDS), the path that it is about, and what else its kind takes. What holds of a
-single value of a single property (its kind, bounds, labels, length, language) is part of the property; a constraint has
-what a property cannot say. `violations` finds what an entity's own values violate. The kinds `unique` and `inverse` need
-other entities: `kbdisk.schemas.across` checks them.
+A constraint has a kind (a row of KINDS), a path, and the further fields of its kind. A condition on a single value of a
+single property (its kind, bounds, labels, length, language) is part of the property; constraints are all others.
+`violations` finds those by an entity's own values. The kinds `unique` and `inverse` need other entities:
+`kbdisk.schemas.validate` checks them.
 
 A path that lies in a list of parts is about each part by itself: `prizes.from <= prizes.to` compares within a prize.
 """
@@ -16,11 +16,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from kbdisk.entity import NOVALUE, Coordinate, Date, Known, Path, Quantity, Text, Tree, Value, is_gap, read_path, show
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas import dates, numerals, values
 from kbdisk.schemas.comparison import Order, identity, number_as, order
 from kbdisk.schemas.composites.base import Kind, apply_kind, is_node
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
@@ -28,12 +27,11 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import KINDS as LEAVES
-from kbdisk.schemas.leaf import Link, Number, Set
-from kbdisk.schemas.leaf import Text as TextKind
-
-if TYPE_CHECKING:
-    from kbdisk.schemas.schema import Property
+from kbdisk.schemas.kinds import KINDS as LEAVES
+from kbdisk.schemas.kinds import Link, Number, Set
+from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.property import Property, apply_property
+from kbdisk.schemas.text import dates, numerals
 
 Bound: TypeAlias = int | float | Decimal | Date
 ClassTest: TypeAlias = Callable[[str, str], bool | None]  # whether an entity, by its id, is of a class; None: not known
@@ -47,7 +45,7 @@ MAX_SHOWN = 60  # characters of a value in a message
 
 @dataclass(frozen=True)
 class ValueShape:
-    """What must hold of a single value: SHACL's value constraints. A field that is not set holds of every value."""
+    """A condition on a single value: SHACL's value constraints. A field that is not set holds of every value."""
 
     kind: Kind | None = None  # the value fits it as it stands: "5" is no number
     classes: tuple[str, ...] = ()  # it is a link to an entity of each of these
@@ -83,7 +81,7 @@ class ValueShape:
     @property
     def text(self) -> str:
         """The shape in few words."""
-        named = {"minimum": "at least", "maximum": "at most", "above": "above", "below": "below"}
+        bound_words = {"minimum": "at least", "maximum": "at most", "above": "above", "below": "below"}
         parts = [kind_name(self.kind)] if self.kind is not None else []
         parts += [f"of class {' and '.join(self.classes)}"] if self.classes else []
         parts += [f"one of {', '.join(map(shown, self.values))}"] if self.values else []
@@ -92,13 +90,13 @@ class ValueShape:
         parts += [f"of at least {self.min_length} characters"] if self.min_length else []
         parts += [f"of at most {self.max_length} characters"] if self.max_length is not None else []
         parts += [f"in {' or '.join(self.languages)}"] if self.languages else []
-        bounds = [(word, getattr(self, name)) for name, word in named.items()]
+        bounds = [(word, getattr(self, name)) for name, word in bound_words.items()]
         return ", ".join([*parts, *(f"{word} {shown(bound)}" for word, bound in bounds if bound is not None)])
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What must hold of the values at a path, and at another. Which fields a kind takes its row of KINDS says."""
+    """A condition on the values at a path, and at another. The row of its kind in KINDS has the fields that it takes."""
 
     kind: str
     path: Path = ()
@@ -135,7 +133,7 @@ class Constraint:
 
     @property
     def short(self) -> str | None:
-        """The constraint as a schema file has it in a line of text; None where that cannot say it."""
+        """The constraint as a line of text of a schema file; None where it has no such form."""
         sign = KINDS[self.kind].sign
         if not sign or Constraint(self.kind, self.path, self.other) != self:
             return None
@@ -148,17 +146,17 @@ class Constraint:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The paths whose values it is about."""
+        """The paths of its values."""
         return tuple(filter(None, (self.path, self.other)))
 
     @property
     def needs_classes(self) -> bool:
-        """Whether it asks of which class a linked entity is."""
+        """Whether it depends on the classes of linked entities."""
         return self.where is not None and bool(self.where.classes)
 
 
 class Violation(NamedTuple):
-    """Values that violate a constraint. `degree` is by how much; one that is `pending` further values may mend."""
+    """Values that violate a constraint, and the degree of it. Further values may mend a violation that is `pending`."""
 
     got: str
     key: Hashable  # of these values
@@ -193,7 +191,7 @@ class View:
     id: Path | None = None  # of the class
 
     def values(self, path: Path) -> list[TypedValue]:
-        """What stands at a path; several values, and those in all parts of a list, one by one."""
+        """The values at a path; of several values, and of the parts of a list, each one."""
         head = self._head(path)
         typed: list[TypedValue] = []
         if head is None:
@@ -204,8 +202,8 @@ class View:
         elif isinstance(self.properties[head].kind, Listed | Mapped):
             typed = [value for part in self._parts(head) for value in part.values(path[len(head) :])]
         else:
-            wholes = self._read(self.properties[head], _descend(self.tree, head))
-            parts = (getattr(whole.value, str(path[len(head)]), None) for whole in wholes)
+            composites = self._read(self.properties[head], _descend(self.tree, head))
+            parts = (getattr(composite.value, str(path[len(head)]), None) for composite in composites)
             typed = [TypedValue(part, None) for part in parts if part not in (None, "")]
         unique: dict[Hashable, TypedValue] = {}
         for number, value in enumerate(typed):
@@ -214,7 +212,7 @@ class View:
         return list(unique.values())
 
     def scopes(self, paths: Sequence[Path]) -> Iterator[tuple[View, list[Path]]]:
-        """Where constraints of these paths are checked: in each part of a list that all lie in, else here."""
+        """The views in which a constraint on these paths is checked: of each part of a list that has all of them, else this."""
         heads = {self._head(path) for path in paths}
         head = heads.pop() if len(heads) == 1 else None
         inside = head is not None and all(len(path) > len(head) for path in paths)
@@ -225,7 +223,7 @@ class View:
             yield from part.scopes([path[len(head) :] for path in paths])
 
     def has_part_of(self, path: Path) -> bool:
-        """Whether the part that a path lies in is there; the entity is."""
+        """Whether the part with the path is there; the entity itself always is."""
         if len(path) == 1:
             return True
         head = self._head(path)
@@ -255,7 +253,7 @@ class View:
         inner: dict[Path, Property] = {
             (name,): replace(property_, kind=kind, many="", formula=None) for name, kind in kinds.items() if name
         }
-        number = 0
+        place = 0
         for raw in _descend(self.tree, head):
             entries = [
                 {KEY: key, **entry} if isinstance(entry, dict) else {KEY: key}
@@ -263,8 +261,8 @@ class View:
             ]
             for part in entries or (raw if isinstance(raw, list) else [raw]):
                 if isinstance(part, dict):
-                    yield View(inner, part, self.missing, (*self.place, *head, number))
-                number += 1
+                    yield View(inner, part, self.missing, (*self.place, *head, place))
+                place += 1
 
     def _read(self, property_: Property, raws: Iterable[Any]) -> Iterator[TypedValue]:
         """Values in the form of their kind; a value that does not fit it as it stands."""
@@ -295,7 +293,7 @@ def item_kind(kind: Kind) -> Kind:
 
 def _in_form(property_: Property, raw: Any, missing: Collection[str]) -> Any:
     try:
-        value = values.applied(property_, raw, missing)
+        value = apply_property(property_, raw, missing)
     except (ValueError, AttributeError):
         return raw
     if isinstance(property_.kind, Link) and isinstance(value, str):
@@ -304,7 +302,7 @@ def _in_form(property_: Property, raw: Any, missing: Collection[str]) -> Any:
 
 
 def _descend(tree: Any, path: Path) -> Iterator[Any]:
-    """What stands at a path, in each part of the lists on the way."""
+    """The values at a path, in each part of the lists on the way."""
     if not path:
         yield tree
     elif isinstance(tree, list):
@@ -415,9 +413,9 @@ def _within(shape: ValueShape, typed: TypedValue) -> bool | None:
     ):
         if bound is not None:
             limit = bound if isinstance(bound, Date) else number_as(bound, typed.value, typed.kind)
-            known = order(typed.value, limit, typed.kind, typed.kind)
-            unknown = known is Order.UNCERTAIN or isinstance(typed.value, Known)
-            answers.append(None if unknown else known not in (*wrong, Order.INCOMPARABLE))
+            relation = order(typed.value, limit, typed.kind, typed.kind)
+            uncertain = relation is Order.UNCERTAIN or isinstance(typed.value, Known)
+            answers.append(None if uncertain else relation not in (*wrong, Order.INCOMPARABLE))
     return False if False in answers else None if None in answers else True
 
 
@@ -426,7 +424,7 @@ TESTS = (_of_kind, _among, _of_node_kind, _as_text, _in_language, _within)
 
 @cache
 def compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    """A regular expression; ValueError where it is none that means the same in Python."""
+    """A compiled regular expression; ValueError where it is none, or has another meaning in Python."""
     if _has_xml_classes(pattern):
         raise ValueError(f"expected a regular expression without classes of XML Schema, got {pattern!r}")
     try:
@@ -458,9 +456,9 @@ def _has_xml_classes(pattern: str) -> bool:
 
 
 def violations(constraint: Constraint, view: View, is_of: ClassTest | None = None) -> Iterator[Violation]:
-    """How the values of an entity violate a constraint. What needs other entities is not checked here.
+    """The violations of a constraint by an entity's own values; none of constraints that need other entities.
 
-    Without `is_of` nothing is known of the classes of linked entities: what depends on them is no violation.
+    `is_of` tells the classes of linked entities. Without it values that depend on these are no violations.
     """
     check = KINDS[constraint.kind].check
     if check is None:
@@ -486,10 +484,10 @@ def _ordered(*orders: Order) -> Check:
             for later in others:
                 if isinstance(earlier.value, Known) or isinstance(later.value, Known):
                     continue
-                known = order(earlier.value, later.value, earlier.kind, later.kind)
-                if known is not Order.UNCERTAIN and known not in orders:
+                relation = order(earlier.value, later.value, earlier.kind, later.kind)
+                if relation is not Order.UNCERTAIN and relation not in orders:
                     got = f"{shown(earlier.value)} and {shown(later.value)}"
-                    got += ", which have no order" if known is Order.INCOMPARABLE else ""
+                    got += ", which have no order" if relation is Order.INCOMPARABLE else ""
                     yield Violation(got, (earlier.identity, later.identity))
 
     return check
@@ -524,9 +522,9 @@ def _count(constraint: Constraint, view: View, is_of: ClassTest | None) -> Itera
 
 
 def _has_value(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:
-    found = view.values(constraint.path)
-    known = {typed.identity for typed in found}
-    is_unknown = any(isinstance(typed.value, Known) for typed in found)  # it may be the one
+    typed_values = view.values(constraint.path)
+    known = {typed.identity for typed in typed_values}
+    is_unknown = any(isinstance(typed.value, Known) for typed in typed_values)  # it may be the one
     for value in constraint.values if view.has_part_of(constraint.path) and not is_unknown else ():
         wanted = view.read(constraint.path, value)
         if wanted.identity not in known:
@@ -579,7 +577,7 @@ def shown(value: Any) -> str:
 
 
 def kind_name(kind: Kind) -> str:
-    """What a kind is called."""
+    """The name of a kind in messages."""
     return next((name for name, row in LEAVES.items() if row.leaf is type(kind)), type(kind).__name__.lower())
 
 

@@ -1,6 +1,6 @@
-"""Formulas of derived properties, such as `weight.value / height.value ** 2`: read by our own rules, never by `eval`.
+"""Formulas of derived properties, such as `weight.value / height.value ** 2`, evaluated over a syntax tree, never by `eval`.
 
-Numbers, paths, + - * / // % **, comparisons, `a if b else c`, and the functions below. Nothing else is a formula.
+A formula has numbers, paths, + - * / // % **, comparisons, `a if b else c`, the functions below, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kbdisk.entity import Path
-from kbdisk.schemas.numerals import as_float
+from kbdisk.schemas.text.numerals import as_float
 
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -45,19 +45,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log10": math.log10,
     "exp": math.exp,
 }
-TAKES: dict[str, tuple[int, int]] = {
+ARGUMENT_COUNTS: dict[str, tuple[int, int]] = {  # the least and the greatest number of arguments; of other functions 1
     "min": (2, 50),
     "max": (2, 50),
     "round": (1, 2),
     "log": (1, 2),
-}  # others one number
-LONGEST = 500  # characters
-DEEPEST = 200  # operations within each other
+}
+MAX_LENGTH = 500  # characters
+MAX_DEPTH = 200  # operations within each other
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula, and the paths it needs."""
+    """A formula, with the paths of the values that it needs."""
 
     text: str
     paths: tuple[Path, ...]
@@ -65,9 +65,9 @@ class Formula:
 
     @classmethod
     def read(cls, text: str) -> Formula:
-        """A formula; ValueError where the text is none."""
-        if len(text) > LONGEST:
-            raise ValueError(f"expected a formula of at most {LONGEST} characters, got {len(text)}")
+        """Parse a formula; ValueError where the text is none."""
+        if len(text) > MAX_LENGTH:
+            raise ValueError(f"expected a formula of at most {MAX_LENGTH} characters, got {len(text)}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)  # of `2if a else 3`
@@ -80,7 +80,7 @@ class Formula:
         return cls(text, tuple(paths), tree)
 
     def of(self, values: Mapping[Path, Any]) -> float | bool | None:
-        """Its value; None where a path has none, or where the arithmetic has no result."""
+        """The result; None where a path has no value, or where the arithmetic has no result."""
         if any(values.get(path) is None for path in self.paths):
             return None
         try:
@@ -91,16 +91,17 @@ class Formula:
 
 
 def _check_depth(tree: ast.AST) -> None:
-    """Refuse a formula that is too deep to be computed; not recursive itself."""
+    """Refuse a formula that is too deep for recursion. The check itself is a loop."""
     level = [tree]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
-    raise ValueError(f"expected a formula of at most {DEEPEST} operations within each other, got more")
+    raise ValueError(f"expected a formula of at most {MAX_DEPTH} operations within each other, got more")
 
 
 def _check(node: ast.AST, paths: dict[Path, None]) -> None:
+    """Refuse everything that is no formula; gather the paths."""
     match node:
         case ast.Constant(value=bool() | int() | float() as value):
             if not math.isfinite(as_float(value)):
@@ -110,23 +111,23 @@ def _check(node: ast.AST, paths: dict[Path, None]) -> None:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS or isinstance(op, ast.Pow):
             _check(left, paths)
             _check(right, paths)
-        case ast.UnaryOp(op=op, operand=inner) if type(op) in OPERATORS:
-            _check(inner, paths)
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+            _check(operand, paths)
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in OPERATORS:
             _check(left, paths)
             _check(right, paths)
-        case ast.IfExp(test=test, body=body, orelse=other):
-            for inner in (test, body, other):
-                _check(inner, paths)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            for operand in (test, body, orelse):
+                _check(operand, paths)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            least, most = TAKES.get(name, (1, 1))
+            least, most = ARGUMENT_COUNTS.get(name, (1, 1))
             if not least <= len(args) <= most:
-                wanted = (
+                expected = (
                     f"{least} number" if most == 1 else f"{least} numbers or more" if most > 2 else "1 or 2 numbers"
                 )
-                raise ValueError(f"expected {wanted} in {name}(), got {len(args)}")
-            for inner in args:
-                _check(inner, paths)
+                raise ValueError(f"expected {expected} in {name}(), got {len(args)}")
+            for operand in args:
+                _check(operand, paths)
         case _:
             raise ValueError(
                 f"expected numbers, paths, + - * / ** and {', '.join(FUNCTIONS)}, got {ast.unparse(node)!r}"
@@ -137,8 +138,8 @@ def _path(node: ast.AST) -> Path:
     match node:
         case ast.Name(id=name):
             return (name,)
-        case ast.Attribute(value=inner, attr=name):
-            return (*_path(inner), name)
+        case ast.Attribute(value=parent, attr=name):
+            return (*_path(parent), name)
     raise ValueError(f"expected a path, got {ast.unparse(node)!r}")
 
 
@@ -152,12 +153,12 @@ def _value(node: ast.AST, values: Mapping[Path, Any]) -> Any:
             )  # a float cannot grow without end
         case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
             return OPERATORS[type(op)](_number(left, values), _number(right, values))
-        case ast.UnaryOp(op=op, operand=inner):
-            return OPERATORS[type(op)](_number(inner, values))
-        case ast.IfExp(test=test, body=body, orelse=other):
-            return _value(body if _value(test, values) else other, values)
+        case ast.UnaryOp(op=op, operand=operand):
+            return OPERATORS[type(op)](_number(operand, values))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return _value(body if _value(test, values) else orelse, values)
         case ast.Call(func=ast.Name(id=name), args=args):
-            return FUNCTIONS[name](*(_number(inner, values) for inner in args))
+            return FUNCTIONS[name](*(_number(operand, values) for operand in args))
     return values[_path(node)]
 
 

@@ -1,4 +1,4 @@
-"""Kinds that go together: one that takes the values of both, with the wider bounds, all labels, all parts of a date."""
+"""The union of two kinds: the kind that takes the values of both, with the wider bounds, all labels, all parts of a date."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 
 
 def merged(first: Any, second: Any) -> Any:
-    """A kind that takes the values of both; None where they do not go together."""
+    """The kind that takes the values of both; None where the kinds are too different."""
     if type(first) is not type(second) or not is_dataclass(first):
         return None
     if first == second:
         return first
-    rule = RULES.get(type(first), _merged_fields)
-    return rule(first, second)
+    merge = MERGES.get(type(first), _merged_fields)
+    return merge(first, second)
 
 
 def _merged_numbers(first: Number, second: Number) -> Number | None:
@@ -32,12 +32,12 @@ def _merged_numbers(first: Number, second: Number) -> Number | None:
         integer=integer,
         minimum=_widest(min, first.minimum, second.minimum),
         maximum=_widest(max, first.maximum, second.maximum),
-        decimals=_widest(max, *((one.decimals if integer else _decimals(one)) for one in (first, second))),
+        decimals=_widest(max, *((number.decimals if integer else _decimals(number)) for number in (first, second))),
     )
 
 
 def _decimals(number: Number) -> int | None:
-    """To how many decimals a number is rounded; None where it is not."""
+    """The number of decimals to which a number is rounded; None where it is not."""
     return 0 if number.integer and number.decimals is None else number.decimals
 
 
@@ -77,14 +77,17 @@ def _merged_dates(first: Date, second: Date) -> Date | None:
 
 
 def _merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
-    """Quantities whose amounts are learnt in the same unit, where they agree on what other units are in it."""
+    """The union of quantities that are learnt in the same unit and agree on the conversions of other units."""
     value = merged(first.value, second.value)
-    alike = all(getattr(first, name) == getattr(second, name) for name in ("normal", "any_unit", "comma", "names"))
+    same_form = all(getattr(first, name) == getattr(second, name) for name in ("normal", "any_unit", "comma", "names"))
     units = dict.fromkeys((*first.units(), *second.units()))
-    found = {unit: (first.conversion(unit), second.conversion(unit)) for unit in units}
-    if value is None or not alike or first.learnt_in != second.learnt_in:
+    conversions = {unit: (first.conversion(unit), second.conversion(unit)) for unit in units}
+    if value is None or not same_form or first.learnt_in != second.learnt_in:
         return None
-    if any(one is not None and other is not None and one != other for one, other in found.values()):
+    if any(
+        first_conversion is not None and second_conversion is not None and first_conversion != second_conversion
+        for first_conversion, second_conversion in conversions.values()
+    ):
         return None
     unit = first.unit if first.unit == second.unit else None
     factors = {**second.factors, **first.factors}
@@ -95,7 +98,7 @@ def _merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
     return replace(first, unit=unit, factors=factors, value=value, scales=scales)
 
 
-RULES: Mapping[type[Any], Any] = {
+MERGES: Mapping[type[Any], Any] = {
     Number: _merged_numbers,
     Category: _merged_labels,
     Link: _merged_links,
@@ -107,22 +110,31 @@ RULES: Mapping[type[Any], Any] = {
 
 
 def _merged_fields(first: Any, second: Any) -> Any:
-    """Composites whose parts go together; all else about them is the same."""
+    """The union of composites, field by field: kinds are merged, all other fields have to be equal."""
     changes: dict[str, Any] = {}
     for field in fields(first):
-        ours, theirs = getattr(first, field.name), getattr(second, field.name)
-        if ours == theirs:
+        first_value, second_value = getattr(first, field.name), getattr(second, field.name)
+        if first_value == second_value:
             continue
-        if field.name == "most":  # how many values of a list or a map are learnt
-            changes[field.name] = _widest(max, ours, theirs)
+        if field.name == "most":  # values of a list or a map that are learnt
+            changes[field.name] = _widest(max, first_value, second_value)
             continue
-        if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and ours.keys() == theirs.keys():
-            together = {key: ours[key] if ours[key] == theirs[key] else merged(ours[key], theirs[key]) for key in ours}
-            if any(together[key] is None and ours[key] is not None for key in ours):
+        if (
+            isinstance(first_value, Mapping)
+            and isinstance(second_value, Mapping)
+            and first_value.keys() == second_value.keys()
+        ):
+            merged_kinds = {
+                key: first_value[key]
+                if first_value[key] == second_value[key]
+                else merged(first_value[key], second_value[key])
+                for key in first_value
+            }
+            if any(merged_kinds[key] is None and first_value[key] is not None for key in first_value):
                 return None
-            changes[field.name] = together
+            changes[field.name] = merged_kinds
             continue
-        kind = merged(ours, theirs)
+        kind = merged(first_value, second_value)
         if kind is None:
             return None
         changes[field.name] = kind
@@ -130,5 +142,5 @@ def _merged_fields(first: Any, second: Any) -> Any:
 
 
 def _widest(choose: Any, first: Any, second: Any) -> Any:
-    """The wider of two bounds; None, which is no bound, where either is."""
+    """The wider of two bounds; None (no bound) where either is None."""
     return None if first is None or second is None else choose(first, second)

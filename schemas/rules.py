@@ -1,13 +1,12 @@
-"""Rules: values that follow exactly from other values, such as `living = above + basement`.
+"""Rules: exact dependencies of a property on others, such as `living = above + basement`.
 
-A rule names the property that it gives, its kind (a row of KINDS), and the paths it is made of. `evaluate` gives the
-exact value for one entity from its own values, in decimal arithmetic. The kinds `determined`, `linked` and `inverse`
-need the other entities of a source; `kbdisk.completion.rules` has an index of these.
+A rule has a target property, a kind (a row of KINDS), and the paths that the value follows from. `evaluate` computes it from
+an entity's own values, in decimal arithmetic. The kinds `determined`, `linked`, `inverse` and `transitive` need the other
+entities of a source: `kbdisk.completion.rules` has an index of them.
 """
 
 from __future__ import annotations
 
-import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,9 @@ from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any, NamedTuple
 
 from kbdisk.entity import Coordinate, Date, Path, Quantity, Text, show
-from kbdisk.schemas import numerals
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import date_of_day_number, day_number, whole_years
+from kbdisk.schemas.text.numerals import as_decimal
 
 Values = Mapping[Path, Any]  # an entity's values in the form of their kinds, by property
 
@@ -23,16 +24,15 @@ TO_ITSELF = ("inverse", "transitive")  # kinds of rules of a property by itself
 MAX_ADDENDS = 8
 MAX_SLOTS = 8  # paths in a template
 SIGNIFICANT = 15  # digits of a result whose property has no fixed number of decimals
-DAYS_IN_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How the value of a property follows from others.
+    """The dependency of a property on others.
 
-    `factor`, `offset` and `template` belong to some kinds alone. `decimals` is what a computed number is rounded to.
-    Without a class the rule is for the entities of every class that has the property. `support` and `exceptions` are
-    the known values that agree and that do not.
+    Only some kinds have a `factor`, an `offset` or a `template`. A computed number is rounded to `decimals`. A rule without
+    a class is for the entities of every class with the property. `support` and `exceptions` count the known values that
+    agree with the rule and that do not.
     """
 
     target: Path
@@ -89,7 +89,7 @@ class Rule:
 
 
 def slots_of(template: str) -> int:
-    """How many values a template takes; ValueError where it is none."""
+    """The number of values in a template; ValueError where it is none."""
     try:
         parsed = list(string.Formatter().parse(template))
     except ValueError:
@@ -116,7 +116,7 @@ def value_at(values: Values, path: Path) -> Any:
 
 
 def series_at(values: Values, path: Path) -> list[Any]:
-    """What stands at a path in each part of a list, None where a part lacks it; a list's own values by its path."""
+    """The value at a path in each part of a list, None where a part lacks it; the list's own values at the list's path."""
     for length in range(len(path), 0, -1):
         items = values.get(path[:length])
         if isinstance(items, list):
@@ -139,7 +139,7 @@ def number_of(value: Any) -> int | float | Decimal | None:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as it stands in a template; None where it has no such form."""
+    """The text of a value in a template; None where it has none."""
     if isinstance(value, Text):
         return value.text
     if isinstance(value, str):
@@ -148,59 +148,17 @@ def text_of(value: Any) -> str | None:
         value = value.value
     if numerals.is_number(value):
         return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else numerals.show(value)  # fmt: skip
-    if isinstance(value, Date) and days_of(value) is not None:
+    if isinstance(value, Date) and day_number(value) is not None:
         return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
     return None
 
 
 def order_of(value: Any) -> float | None:
-    """Where a date or a number stands in time."""
+    """The position of a date, or of a number that is a year, in time."""
     if isinstance(value, Date):
         return None if value.year is None else value.year + ((value.month or 1) - 1) / 12 + ((value.day or 1) - 1) / 372
     number = number_of(value)
     return None if number is None else float(number)
-
-
-# ---------------------------------------------------------------- days
-
-
-def days_of(value: Any) -> int | None:
-    """The number of a day in the proleptic Gregorian calendar, 1 of January of year 1 being 1; None of part of a date."""
-    if not isinstance(value, Date) or value.calendar or value.precision or value.time or value.note:
-        return None
-    if value.year is None or value.month is None or value.day is None or value.month > 12:
-        return None
-    before = value.year - 1
-    days = before * 365 + before // 4 - before // 100 + before // 400
-    leap = value.month > 2 and _is_leap(value.year)
-    return days + sum(DAYS_IN_MONTHS[: value.month - 1]) + leap + value.day
-
-
-def date_of(days: int) -> Date:
-    """The day with a number."""
-    year = math.floor((days - 1) / 365.2425) + 1
-    while (first := days_of(Date(year, 1, 1)) or 0) > days:
-        year -= 1
-    while (following := days_of(Date(year + 1, 1, 1)) or 0) <= days:
-        year, first = year + 1, following
-    left = days - first
-    for month, length in enumerate(DAYS_IN_MONTHS, 1):
-        length += month == 2 and _is_leap(year)
-        if left < length:
-            return Date(year, month, left + 1)
-        left -= length
-    raise AssertionError("a year has no more days")
-
-
-def whole_years(later: Any, earlier: Any) -> int | None:
-    """The whole years between two days, as an age is counted."""
-    if days_of(later) is None or days_of(earlier) is None:
-        return None
-    return int(later.year - earlier.year - ((later.month, later.day) < (earlier.month, earlier.day)))
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 # ---------------------------------------------------------------- exact results
@@ -225,11 +183,6 @@ def _copy(rule: Rule, values: Values) -> Any:
 def _numbers(rule: Rule, values: Values) -> list[Decimal] | None:
     numbers = [number_of(value_at(values, path)) for path in rule.of]
     return None if None in numbers else [as_decimal(number) for number in numbers]  # type: ignore[arg-type]
-
-
-def as_decimal(number: float | Decimal) -> Decimal:
-    """A number as the decimal that it is written as."""
-    return number if isinstance(number, Decimal) else Decimal(repr(number))
 
 
 def _arithmetic(
@@ -291,22 +244,22 @@ def _years(rule: Rule, values: Values) -> int | None:
 
 
 def _days(rule: Rule, values: Values) -> int | None:
-    later, earlier = (days_of(value_at(values, path)) for path in rule.of)
+    later, earlier = (day_number(value_at(values, path)) for path in rule.of)
     return None if later is None or earlier is None else later - earlier
 
 
 def _shifted(sign: int) -> Callable[[Rule, Values], Date | None]:
     def compute(rule: Rule, values: Values) -> Date | None:
-        start, days = days_of(value_at(values, rule.of[0])), number_of(value_at(values, rule.of[1]))
-        whole = start is not None and days is not None and days == int(days)
-        return date_of(start + sign * int(days)) if whole else None  # type: ignore[operator, arg-type]
+        start, days = day_number(value_at(values, rule.of[0])), number_of(value_at(values, rule.of[1]))
+        is_whole = start is not None and days is not None and days == int(days)
+        return date_of_day_number(start + sign * int(days)) if is_whole else None  # type: ignore[operator, arg-type]
 
     return compute
 
 
 def _later_by_offset(rule: Rule, values: Values) -> Date | None:
-    start = days_of(value_at(values, rule.of[0]))
-    return None if start is None or rule.offset != int(rule.offset) else date_of(start + int(rule.offset))
+    start = day_number(value_at(values, rule.of[0]))
+    return None if start is None or rule.offset != int(rule.offset) else date_of_day_number(start + int(rule.offset))
 
 
 def _template(rule: Rule, values: Values) -> str | None:
@@ -316,19 +269,19 @@ def _template(rule: Rule, values: Values) -> str | None:
 
 def _by_date(choose: Callable[..., Any]) -> Callable[[Rule, Values], Any]:
     def compute(rule: Rule, values: Values) -> Any:
-        shown, dates = (series_at(values, path) for path in rule.of)
-        return by_date(shown, dates, choose)
+        items, dates = (series_at(values, path) for path in rule.of)
+        return by_date(items, dates, choose)
 
     return compute
 
 
-def by_date(shown: Sequence[Any], dates: Sequence[Any], choose: Callable[..., Any]) -> Any:
+def by_date(items: Sequence[Any], dates: Sequence[Any], choose: Callable[..., Any]) -> Any:
     """The value with the latest or earliest date; None where two values share that date, or a part has none."""
     times = [order_of(date) for date in dates]
-    if not times or None in times or len(times) != len(shown):
+    if not times or None in times or len(times) != len(items):
         return None
     best = choose(times)
-    values = [value for at, value in zip(times, shown, strict=True) if at == best]
+    values = [value for time, value in zip(times, items, strict=True) if time == best]
     return values[0] if all(value == values[0] for value in values) else None
 
 
@@ -340,16 +293,16 @@ def _of_series(choose: Callable[[list[Any]], Any]) -> Callable[[Rule, Values], A
 
 
 def of_series(items: Sequence[Any], choose: Callable[[list[Any]], Any]) -> Any:
-    """What is chosen of a list's values; None where a part has none, which might be the one."""
+    """The choice among a list's values; None where a part lacks its value, which might be the choice."""
     return None if not items or any(item is None for item in items) else choose(list(items))
 
 
 def of_numbers(choose: Callable[[list[Decimal]], Decimal]) -> Callable[[list[Any]], Any]:
-    """A choice among numbers, or None where an item is none."""
+    """A choice among numbers that is None where an item is no number."""
 
     def chosen(items: list[Any]) -> Any:
         numbers = [number_of(item) for item in items]
-        return None if None in numbers else rounded(choose([as_decimal(one) for one in numbers]), None)  # type: ignore[arg-type]
+        return None if None in numbers else rounded(choose([as_decimal(number) for number in numbers]), None)  # type: ignore[arg-type]
 
     return chosen
 
@@ -366,7 +319,7 @@ DATED: dict[str, Callable[..., Any]] = {"latest": max, "earliest": min}
 
 
 class RuleKind(NamedTuple):
-    """A kind of rule: how many paths it takes, how it is shown, what it may have besides, and what it computes."""
+    """A kind of rule: the least and the greatest number of paths, its form in messages, its function, its further keys."""
 
     least: int
     most: int
@@ -404,7 +357,7 @@ KINDS: dict[str, RuleKind] = {
 
 
 def plain(value: Any) -> Any:
-    """A value as others are compared with it: hashable, numbers by their amount, sets without order."""
+    """A hashable form of a value for comparison: numbers by their amount, sets without order."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, Decimal | int | float):

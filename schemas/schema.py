@@ -1,11 +1,11 @@
-"""The schema: which kind of value stands at which path, for each class, and what must hold of it.
+"""The schema: for each class the property at each path, and constraints on the values.
 
     schema.apply(entity)     the entity with every value in the one form of its kind
     schema.leaves(entity)    {path: leaf value}, composites taken apart
-    schema.tree(leaves)      the tree that these are the leaves of
-    schema.check(entity)     what does not fit
+    schema.tree(leaves)      the tree with these leaves: the inverse of `leaves`
+    schema.check(entity)     misfits: values that do not fit, required ones that are absent, violations of constraints
 
-A value that does not fit stays in the tree as it was and is no leaf: nothing is lost, nothing is learnt from it.
+A value that does not fit stays in the tree as it is, and is no leaf: no model learns from it.
 """
 
 from __future__ import annotations
@@ -15,55 +15,25 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from kbdisk.entity import Entity, Known, Path, Tree, at, show, walk
-from kbdisk.schemas import numerals, values
+from kbdisk.entity import Entity, Known, Path, Quantity, Tree, at, show, walk
 from kbdisk.schemas.composites import leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
+from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.constraints import Constraint, View, problem_of, violations
-from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.leaf import Category, Link, Set
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property, apply_property, with_value
 from kbdisk.schemas.rules import Rule
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.names import did_you_mean, last_word
 
-Role: TypeAlias = Literal["value", "given", "ignore"]
-Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
 Comments: TypeAlias = Mapping[tuple[str | None, Path], str]  # by class and path; without a class, of a shared property
 
-ID = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S|_:")  # of RDF: IRIs and blank nodes
-
-
-@dataclass(frozen=True)
-class Property:
-    """What stands at a path: its kind, what it is for, and what must hold of it."""
-
-    kind: Kind
-    role: Role = "value"  # given: evidence that is never predicted
-    required: bool = False  # asked for where it is not there
-    unique: bool = False
-    many: Many = ""  # which of several values counts; `all` makes a set of labels or links, and a list of others
-    missing: tuple[str, ...] = ()  # spellings of a gap, beside the schema's own
-    novalue: tuple[str, ...] = ()  # spellings of: known not to exist
-    formula: Formula | None = None  # derived from others
-    depends: tuple[Path, ...] = ()  # a function of these, whatever it is
-    iri: str | None = None
-    label: str = ""
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        if self.many == "all":
-            object.__setattr__(self, "kind", all_of(self.kind))
-            object.__setattr__(self, "many", "")
-
-
-def all_of(kind: Kind) -> Kind:
-    """The kind of several values of a kind, none of which counts more than the others."""
-    if isinstance(kind, Category | Link):
-        return Set(kind)
-    return kind if isinstance(kind, Set | Listed) else Listed({"": kind})
+RDF_ID = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S|_:")  # IRIs and blank nodes
+FORMULA_DIGITS = 10  # of a result without decimals of its own: more would be noise
 
 
 @dataclass(frozen=True)
@@ -80,12 +50,12 @@ class Class:
     constraints: tuple[Constraint, ...] = ()  # what must hold of several properties, or of several values
 
     def leaves(self) -> dict[Path, Any]:
-        """Every leaf by its path, EACH for any place in a list; without what is ignored."""
-        shown = {path: one for path, one in self.properties.items() if one.role != "ignore"}
-        return {leaf: kind for path, one in shown.items() for leaf, kind in leaves_of(path, one.kind)}
+        """Every leaf by its path, with EACH for any place in a list; without those of ignored properties."""
+        kinds = {path: property_.kind for path, property_ in self.properties.items() if property_.role != "ignore"}
+        return {leaf_path: leaf for path, kind in kinds.items() for leaf_path, leaf in leaves_of(path, kind)}
 
     def beginning(self, keys: Collection[str | int]) -> Iterable[tuple[Path, Property]]:
-        """The properties whose paths begin with one of these keys, in order. It takes as long as there are keys."""
+        """The properties whose paths begin with one of these keys, in order. The time grows with the number of keys."""
         if len(self.properties) <= len(keys):
             return self.properties.items()
         places = sorted(place for key in keys for place in self._places.get(key, ()))
@@ -97,36 +67,36 @@ class Class:
 
     @cached_property
     def _places(self) -> dict[str | int, list[int]]:
-        """Where the properties whose paths begin with a key stand."""
+        """By the first key of their paths, the places of properties in their order."""
         places: dict[str | int, list[int]] = {}
         for place, path in enumerate(self.properties):
             places.setdefault(path[0], []).append(place)
         return places
 
     def knows(self, names: Path) -> bool:
-        """Whether a property, or a field of its parts, is for what stands under these names; the id is known, too."""
-        heads = (length for length in range(1, len(names) + 1) if names[:length] in self.properties)
-        known = any(_knows(self.properties[names[:length]].kind, names[length:]) for length in heads)
+        """Whether the names are a property, a field of its parts, or the id."""
+        lengths = (length for length in range(1, len(names) + 1) if names[:length] in self.properties)
+        known = any(_knows(self.properties[names[:length]].kind, names[length:]) for length in lengths)
         return known or names == self.id
 
     def has(self, path: Path) -> bool:
         """Whether a path is a property, a field or component of one, or a part that properties lie in."""
         heads = (path[:length] for length in range(1, len(path)))
         inside = any(_has(self.properties[head].kind, path[len(head) :]) for head in heads if head in self.properties)
-        return inside or any(own[: len(path)] == path for own in self.properties)
+        return inside or any(known[: len(path)] == path for known in self.properties)
 
     def constraints_on_properties(self) -> tuple[Constraint, ...]:
-        """The constraints on properties that the class has; for links back also those of other classes."""
+        """The constraints whose properties the class has. The second property of an inverse is of another class."""
         return tuple(
-            one
-            for one in self.constraints
-            if one.most == 0 or all(map(self.has, one.paths[: 1 if one.kind == "inverse" else 2]))
+            constraint
+            for constraint in self.constraints
+            if constraint.most == 0 or all(map(self.has, constraint.paths[: 1 if constraint.kind == "inverse" else 2]))
         )
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """A value that does not fit, or one that is required and is not there."""
+    """A value that does not fit, or a required value that is absent."""
 
     path: Path
     problem: str
@@ -137,11 +107,11 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Schema:
-    """Classes and their properties, spellings of gaps, prefixes, rules (None: those that a source shows).
+    """Classes with their properties; spellings of gaps, prefixes, and rules (None: those found in a source).
 
-    `properties` are the definitions that classes share, by path. A property at such a path is learnt once for all classes
-    that have it, any other for its class alone. None: properties of all classes that stand at one path are learnt once.
-    Each class holds its properties in full, shared ones included, with what the class changes.
+    `properties` are the shared definitions, by path. A property at such a path is learnt once for all classes that have
+    it, and any other property for its class alone. Without shared definitions (None) the properties of all classes at one
+    path are learnt once. Each class has all its properties in full: shared ones, too, with the changes of the class.
     """
 
     classes: Mapping[str, Class]
@@ -155,117 +125,121 @@ class Schema:
     @classmethod
     def read(cls, source: str | os.PathLike[str]) -> Schema:
         """A schema: a YAML file, the name of one in the library, or (with a line break in it) YAML itself."""
-        from kbdisk.schemas import yamlfile  # loads pydantic
+        from kbdisk.schemas import yaml  # loads pydantic
 
-        return yamlfile.read(source)
+        return yaml.read(source)
 
     def write(self, path: str | os.PathLike[str], comments: Comments | None = None, head: str = "") -> None:
-        """Itself as a YAML file."""
-        from kbdisk.schemas import yamlfile
+        """Write the schema as a YAML file."""
+        from kbdisk.schemas import yaml
 
-        yamlfile.write(self, path, comments, head)
+        yaml.write(self, path, comments, head)
 
     def to_yaml(self, comments: Comments | None = None, head: str = "", rule_notes: Sequence[str] = ()) -> str:
-        """Itself as YAML, with comments beside properties (or, by the path (), at a class) and notes on rules, in order."""
-        from kbdisk.schemas import yamlfile
+        """The schema as YAML, with comments beside properties (or, by the path (), at a class) and notes on rules, in order."""
+        from kbdisk.schemas import yaml
 
-        return yamlfile.to_yaml(self, comments, head, rule_notes)
+        return yaml.to_yaml(self, comments, head, rule_notes)
 
     def class_of(self, entity: Entity) -> Class | None:
-        """The class that an entity is of: by name or IRI, the schema's first of several; a class without IRI and name for the rest."""
-        by_iri = {one.iri: one for one in self.classes.values() if one.iri}
-        told = (
-            by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name)) for name in entity.classes
-        )
-        found = [one for one in told if one is not None]
-        if len(found) > 1:  # the schema's order counts, not the entity's
-            return next(one for one in self.classes.values() if any(one is each for each in found))
-        if found:
-            return found[0]
+        """The class of an entity by name or IRI, the first in the schema of several.
+
+        An entity of no known class is of the class without a name, or, if it names no class, of the only one.
+        """
+        by_iri = {of.iri: of for of in self.classes.values() if of.iri}
+        matches = [
+            of
+            for name in entity.classes
+            if (of := by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name))) is not None
+        ]
+        if len(matches) > 1:  # the schema's order counts, not the entity's
+            return next(of for of in self.classes.values() if any(of is match for match in matches))
+        if matches:
+            return matches[0]
         if len(self.classes) == 1 and not entity.classes:
             return next(iter(self.classes.values()))
         return self.classes.get("")
 
     def id_of(self, entity: Entity) -> str:
-        """What an entity is called, so that links find it: what stands at its class's id, unless its source says it itself."""
-        found = self.class_of(entity)
-        if found is None or found.id is None or "@id" in entity.tree or ID.match(entity.id):
+        """The id by which links name an entity: the value at its class's id, unless the source itself gives an id."""
+        of = self.class_of(entity)
+        if of is None or of.id is None or "@id" in entity.tree or RDF_ID.match(entity.id):
             return entity.id
         try:
-            value = at(entity.tree, found.id)
+            value = at(entity.tree, of.id)
         except KeyError:
             return entity.id
-        told = value if isinstance(value, str) else numerals.show(value) if type(value) is int else ""
-        return entity.id if told in ("", *self.missing) else told
+        id = value if isinstance(value, str) else numerals.show(value) if type(value) is int else ""
+        return entity.id if id in ("", *self.missing) else id
 
     def apply(self, entity: Entity) -> Entity:
-        """The entity with each value in the one form of its kind. The entity itself stays as it was."""
-        found = self.class_of(entity)
-        if found is None:
+        """A copy of the entity with each value in the one form of its kind."""
+        of = self.class_of(entity)
+        if of is None:
             return entity
         tree = entity.tree
-        for path, _, value in self.applied(found, entity):
-            if value is not None or not isinstance(at(tree, path), dict | list):  # a gap by its spelling is asked for
-                tree = values.with_value(tree, path, value)
+        for path, _, value in self.applied(of, entity):
+            if value is not None or not isinstance(at(tree, path), dict | list):  # an empty part stays a part
+                tree = with_value(tree, path, value)
         return replace(entity, tree=tree)
 
     def leaves(self, entity: Entity, *, ignored: bool = False) -> dict[Path, Any]:
-        """What is known, leaf by leaf: of what fits; what is `ignored` only where it is asked for."""
-        found = self.class_of(entity)
+        """The known leaf values that fit, by path; those of ignored properties only if `ignored`."""
+        of = self.class_of(entity)
         leaves: dict[Path, Any] = {}
-        for path, one, value in self.applied(found, entity) if found else ():
-            if (ignored or one.role != "ignore") and value is not None and not isinstance(value, Known):
-                leaves |= {(*path, *within): leaf for within, leaf in split_kind(one.kind, value).items()}
+        for path, property_, value in self.applied(of, entity) if of else ():
+            if (ignored or property_.role != "ignore") and value is not None and not isinstance(value, Known):
+                leaves |= {(*path, *within): leaf for within, leaf in split_kind(property_.kind, value).items()}
         return leaves
 
     def tree(self, leaves: Mapping[Path, Any], of: str | None = None) -> Tree:
-        """The tree that these are the leaves of, for a class (the only one, where there is one)."""
-        found = self.classes[of] if of is not None else next(iter(self.classes.values()))
+        """The tree with these leaves, for a class by its name (by default the only class)."""
+        class_ = self.classes[of] if of is not None else next(iter(self.classes.values()))
         tree: Tree = {}
-        for path, one in found.beginning({leaf[0] for leaf in leaves}):
+        for path, property_ in class_.beginning({leaf[0] for leaf in leaves}):
             parts = {leaf[len(path) :]: value for leaf, value in leaves.items() if leaf[: len(path)] == path}
             if parts:
-                tree = values.with_value(tree, path, join_kind(one.kind, parts))
+                tree = with_value(tree, path, join_kind(property_.kind, parts))
         return tree
 
     def check(self, entity: Entity) -> list[Misfit]:
-        """What does not fit."""
-        found = self.class_of(entity)
-        if found is None:
+        """The misfits of an entity, as far as it alone shows them."""
+        of = self.class_of(entity)
+        if of is None:
             return [
                 Misfit((), f"expected a class of {', '.join(self.classes)}, got {', '.join(entity.classes) or 'none'}")
             ]
         misfits: list[Misfit] = []
-        fitting = {path for path, _, value in self.applied(found, entity, misfits) if value is not None}
+        fitting = {path for path, _, value in self.applied(of, entity, misfits) if value is not None}
         bad = {misfit.path for misfit in misfits}
-        for path, one in found.properties.items():
-            if one.required and path not in fitting and path not in bad:
+        for path, property_ in of.properties.items():
+            if property_.required and path not in fitting and path not in bad:
                 misfits.append(Misfit(path, "expected a value, got none"))
-        return [*misfits, *self._wrong_results(found, entity), *self._violations(found, entity)]
+        return [*misfits, *self._wrong_results(of, entity), *self._violations(of, entity)]
 
     def unknown(self, entity: Entity) -> Iterator[Path]:
-        """The paths of an entity that no property is for."""
-        found = self.class_of(entity)
+        """The paths of an entity that belong to no property."""
+        of = self.class_of(entity)
         for path, _ in walk(entity.tree):
-            if found is None or not found.knows(tuple(key for key in path if isinstance(key, str))):
+            if of is None or not of.knows(tuple(key for key in path if isinstance(key, str))):
                 yield path
 
     def applied(
-        self, found: Class, entity: Entity, misfits: list[Misfit] | None = None
+        self, of: Class, entity: Entity, misfits: list[Misfit] | None = None
     ) -> Iterator[tuple[Path, Property, Any]]:
-        """What is there of a class's properties and fits, path by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
-        for path, one in found.beginning(entity.tree):
+        """The values of a class's properties that are there and fit, by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
+        for path, property_ in of.beginning(entity.tree):
             try:
                 value = at(entity.tree, path)
             except KeyError:
                 continue
             try:
-                value = values.applied(one, value, self.missing)
+                value = apply_property(property_, value, self.missing)
             except ValueError as error:
                 if misfits is not None:
                     misfits.append(Misfit(path, str(error)))
                 continue
-            yield path, one, value
+            yield path, property_, value
 
     def view(self, of: Class, entity: Entity) -> View:
         """An entity's values, as constraints take them."""
@@ -279,28 +253,82 @@ class Schema:
                 for violation in violations(constraint, view):
                     yield Misfit(constraint.path or violation.path, problem_of(constraint, violation.got))
 
-    def _wrong_results(self, found: Class, entity: Entity) -> Iterator[Misfit]:
-        """Derived values that are not what their formula gives."""
+    def _wrong_results(self, of: Class, entity: Entity) -> Iterator[Misfit]:
+        """Derived values that differ from the result of their formula."""
         leaves = self.leaves(entity, ignored=True)
-        for path, one in found.properties.items():
-            result = one.formula.of(leaves) if one.formula else None
+        for path, property_ in of.properties.items():
+            result = property_.formula.of(leaves) if property_.formula else None
             given = leaves.get(path, leaves.get((*path, "value")))
             if result is not None and given is not None and not _close(result, given):
-                yield Misfit(path, f"expected {result:.10g} by {one.formula.text}, got {given!r}")  # type: ignore[union-attr]
+                yield Misfit(path, f"expected {result:.10g} by {property_.formula.text}, got {given!r}")  # type: ignore[union-attr]
 
 
-def of_one_class(properties: Mapping[Path, Property], name: str = "", **told: Any) -> Schema:
-    """A schema of one class."""
-    return Schema({name: Class(name, properties)}, **told)
+def of_one_class(properties: Mapping[Path, Property], name: str = "", **fields: Any) -> Schema:
+    """A schema of one class; `fields` are those of Schema."""
+    return Schema({name: Class(name, properties)}, **fields)
 
 
 def names_of(schema: Schema) -> Iterable[str]:
     """Every path of a schema as text, for suggestions."""
-    return (show(path) for one in schema.classes.values() for path in one.properties)
+    return (show(path) for of in schema.classes.values() for path in of.properties)
+
+
+def derived_values(
+    of: Class, leaves: Mapping[Path, Any], closed: Collection[Path] = ()
+) -> Iterator[tuple[Path, Property, Any]]:
+    """The derived properties without a value, and the results of their formulas; none where a formula lacks a value.
+
+    A result counts in the formulas of others. Properties at `closed` paths stay without a value.
+    """
+    known = dict(leaves)
+    open_properties = {
+        path: (property_, property_.formula)
+        for path, property_ in of.properties.items()
+        if property_.formula is not None
+        and property_.role != "ignore"
+        and path not in closed
+        and path not in leaves
+        and (*path, "value") not in leaves
+    }
+    while results := {
+        path: result for path, (_, formula) in open_properties.items() if (result := formula.of(known)) is not None
+    }:
+        for path, result in results.items():
+            property_, _ = open_properties.pop(path)
+            value = _result_of_kind(property_.kind, result)
+            known |= {(*path, *within): leaf for within, leaf in split_kind(property_.kind, value).items()}
+            yield path, property_, value
+
+
+def _result_of_kind(kind: Kind, result: float | bool) -> Any:
+    """The result of a formula as a value of a kind."""
+    number = kind.value if isinstance(kind, QuantityKind) else kind
+    if isinstance(number, Number) and not isinstance(result, bool):
+        if number.integer or isinstance(result, int):
+            result = round(result)
+        elif number.decimals is None:
+            result = float(f"{result:.{FORMULA_DIGITS}g}")
+        else:
+            result = round(result, number.decimals)
+    return Quantity(result, kind.unit) if isinstance(kind, QuantityKind) else result
+
+
+def unknown_to(of: Class, path: Path, more: Iterable[Path] = ()) -> str:
+    """The problem with a path of which a model of a class knows nothing: ignored by the schema, an id, or no property.
+
+    `more` are paths that the model knows beside the properties.
+    """
+    ignored = {known for known, property_ in of.properties.items() if property_.role == "ignore"}
+    if of.id is not None and path[: len(of.id)] == of.id and (of.id in ignored or of.id not in of.properties):
+        return "expected a property that the model learnt, got the id of entities."
+    if any(path[: len(head)] == head for head in ignored):
+        return "expected a property that the model learnt, got one that its schema leaves out (role: ignore)."
+    known = dict.fromkeys(show(name) for name in (*of.properties, *more) if name not in ignored)
+    return f"expected a property that the model knows.{did_you_mean(show(path), known)}"
 
 
 def _knows(kind: Kind, names: Path) -> bool:
-    """Whether a kind has a field for what stands under these names; one without fields takes all."""
+    """Whether a kind has a field with these names; a kind without fields takes all."""
     if isinstance(kind, Mapped):
         names = names[1:]  # the key
     if not names or not isinstance(kind, Listed | Mapped):

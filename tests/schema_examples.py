@@ -8,8 +8,9 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text, Tolerance
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text, Tolerance
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 PHONE = """\
 # The example of the format: every kind, and most keys.

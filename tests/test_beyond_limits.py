@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.numerals import as_float, is_finite, is_whole
+from kbdisk.schemas.text.numerals import as_float, is_finite, is_whole
 
 DIGITS = "9" * 400
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kbdisk.baselines import BASELINES
 from kbdisk.cli.evaluate import CURVE_LIMIT, CURVE_TEXTS, LIMIT, TEXTS, evaluate
 from kbdisk.cli.scoretables import error, in_a_line
-from kbdisk.evaluation import Scope, Summary
+from kbdisk.evaluation import BASELINES
 from kbdisk.evaluation.curve import LIMIT as OF_CURVE
 from kbdisk.evaluation.curve import SHARES
 from kbdisk.evaluation.curve import TEXTS as TEXTS_OF_CURVE
+from kbdisk.evaluation.evaluate import Scope, Summary
 
 ROOT = Path(__file__).parents[1]
 PHONES = ROOT / "examples" / "phones.jsonl"

@@ -10,8 +10,9 @@ from models import run_file
 
 from kbdisk.cli.drift import misfit_lines
 from kbdisk.loaders import load
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = 'kbdisk: 1\nclasses: {"": {properties: {make: number, price: {kind: number, max: 20}, x: number}}}\n'
 TOLD = (

@@ -89,7 +89,7 @@ def test_values_are_written_as_those_of_the_source_are(tmp_path, run):
     for one in lines(tmp_path / "new.jsonl"):
         assert list(one) == [key for key in forms if key in one]
         assert all(re.fullmatch(forms[key], str(value)) for key, value in one.items()), one
-    save(replace(trained, shapes=None), tmp_path / "older")
+    save(replace(trained, styles=None), tmp_path / "older")
     for folder, form, typed in (("older", "jsonl", '{"@date"'), ("m", "ntriples", "XMLSchema#date>")):
         assert typed in run("sample", tmp_path / folder, "--out", "-", "--format", form)[1]
 

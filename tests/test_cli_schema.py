@@ -17,8 +17,9 @@ from kbdisk.cli import main
 from kbdisk.cli.schemawords import constraints, kind_name
 from kbdisk.schemas import library
 from kbdisk.schemas.composites import COMPOSITES
-from kbdisk.schemas.leaf import KINDS
-from kbdisk.schemas.schema import Property, Schema
+from kbdisk.schemas.kinds import KINDS
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PHONES, PHONES_SCHEMA, ELEMENTS = (str(EXAMPLES / name) for name in ("phones.jsonl", "phones.yaml", "elements.ttl"))

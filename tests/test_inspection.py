@@ -146,12 +146,12 @@ def test_numbers_that_hash_alike_are_different_values():
 
 
 def test_many_different_values_are_not_all_kept(monkeypatch):
-    facts = paths(inspected([{"a": n} for n in range(inspection.DISTINCT)]))["a"]
-    assert facts.distinct == inspection.DISTINCT
-    facts = paths(inspected([{"a": n} for n in range(inspection.DISTINCT + 1)]))["a"]
+    facts = paths(inspected([{"a": n} for n in range(inspection.MAX_DISTINCT)]))["a"]
+    assert facts.distinct == inspection.MAX_DISTINCT
+    facts = paths(inspected([{"a": n} for n in range(inspection.MAX_DISTINCT + 1)]))["a"]
     assert facts.distinct is None
     assert facts.seen is None
-    monkeypatch.setattr(inspection, "TRACKED", 100)
+    monkeypatch.setattr(inspection, "MAX_TRACKED", 100)
     found = paths(inspected([{"a": n, "b": n % 3} for n in range(200)]))
     assert (found["a"].distinct, found["b"].distinct) == (None, 3)
 

@@ -19,7 +19,7 @@ from kbdisk.data import Codec
 from kbdisk.data.patterns import MOST, Met
 from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
-from kbdisk.evaluation.exam import Exam, Scope
+from kbdisk.evaluation.evaluate import Evaluation, Scope
 from kbdisk.hiding import Hiding
 from kbdisk.sampling import sample
 from kbdisk.sampling.given import spelt
@@ -185,9 +185,9 @@ def test_what_is_given_after_what_is_drawn_is_warned_of_where_the_model_knows_on
     with pytest.warns(KBDiskWarning, match=r"not to complete any"):
         list(complete(trained, entities[:2]))
     with pytest.warns(KBDiskWarning, match=r"what comes after a value is not given with it"):
-        exam = Exam.of(trained, entities[:5], None, Scope())
+        exam = Evaluation.of(trained, entities[:5], None, Scope())
     place = exam.tokens.layout.order
-    for one, visible in exam.turns():
+    for one, visible in exam.batches():
         for entity in range(one.batch.size):
             own = one.batch.entity == entity
             hidden, seen = (place[one.batch.slot[own & which]].tolist() for which in (one.hidden, visible))

@@ -8,8 +8,9 @@ from kbdisk.entity import Entity
 from kbdisk.loaders import load
 from kbdisk.schemas.composites import Coordinate, Date, Listed, Mapped, Quantity
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 COUNT = 80
 

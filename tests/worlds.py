@@ -11,9 +11,10 @@ from kbdisk.entity import Date, Entity, Link, Quantity
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set, Text
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 PHONES = Schema(
     {

@@ -24,10 +24,10 @@ from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.likelihood import in_order, log_prob
+from kbdisk.metrics import unit_of
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.suggest import unknown_to
-from kbdisk.scoring import unit_of
+from kbdisk.schemas.schema import unknown_to
 from kbdisk.training.trained import Trained
 
 

@@ -49,7 +49,7 @@ from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.target import folder_beside, sidecar_of, spooled
 from kbdisk.loaders.writing import target_format
 from kbdisk.locks import locked
-from kbdisk.schemas.imports import read_constraints
+from kbdisk.schemas.importers import read_constraints
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.state import Watch
 

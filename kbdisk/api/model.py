@@ -15,7 +15,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.suggest import no_id
+from kbdisk.schemas.text.names import no_id
 from kbdisk.training.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kbdisk.completion import Completing
     from kbdisk.completion.reasons import Why
-    from kbdisk.evaluation import Drift
+    from kbdisk.evaluation.drift import Drift
 
 Told = Callable[[int, int], None]  # how many are done, of how many
 
@@ -62,7 +62,7 @@ class Model:
     def complete(self, kb: Knowledge, *, only: Iterable[Path | str] = (), **options: Any) -> Completing:
         """Each entity of a knowledge base with what it lacks filled in; see kbdisk.completion.Choices for options.
 
-        `shapes` is a schema, such as `kbdisk.schemas.imports.read("shapes.ttl").schema`, whose constraints hold in what is written.
+        `shapes` is a schema, such as `kbdisk.schemas.importers.read("shapes.ttl").schema`, whose constraints hold in what is written.
 
         `summary` of what comes back tells of those that came out by now, `drift` what in them is unlike what the model
         learnt from. Each completion of an entity that is unlike says why, in `unlike`.
@@ -145,18 +145,20 @@ class Model:
         watch: Told | None = None,
         **scope: Any,
     ) -> pandas.DataFrame:
-        """How well each property is told from the others, beside the constant: a row for each; see evaluation.Scope.
+        """How well each property is told from the others, beside the constant: a row for each; see evaluation.evaluate.Scope.
 
         Of a knowledge base that the model was trained on, only what was held out is asked, where anything was. Baselines
-        (`against`, see kbdisk.baselines) learn from the rest, and are asked the same: a column for each. What in the
+        (`against`, see kbdisk.evaluation) learn from the rest, and are asked the same: a column for each. What in the
         asked entities is unlike what the model learnt from stands in `attrs["drift"]`.
         """
         import pandas
 
-        from kbdisk.evaluation import Drift, Rivals, Scope, Sides, evaluate, training_entities
+        from kbdisk.evaluation.compare import FittedBaselines, training_entities
+        from kbdisk.evaluation.drift import Drift
+        from kbdisk.evaluation.evaluate import Scope, SourcePartition, evaluate
 
         names, reading = _names(against), self._reading(kb)
-        sides = Sides.of(self.trained, reading.entities, self.is_of(reading))
+        sides = SourcePartition.of(self.trained, reading.entities, self.is_of(reading))
         if sides.trained_on and sides.fair is sides.trained_on:
             warnings.warn(
                 f"{reading.name}: the model was trained on all of these entities", KBDiskWarning, stacklevel=2
@@ -168,7 +170,7 @@ class Model:
         rivals = None
         if names:
             training = training_entities(self.trained, sides, reading.name)
-            rivals = Rivals.fit(names, self.trained, training, sides.fair, told)
+            rivals = FittedBaselines.fit(names, self.trained, training, sides.fair, told)
         rows = evaluate(self.trained, sides.fair, graph, told, given=given, against=rivals, watch=watch)
         scores = pandas.DataFrame(map(_flat, rows))
         scores.attrs["drift"] = Drift.of(self.trained.codec, sides.compared, told.classes).to_json()
@@ -176,7 +178,7 @@ class Model:
 
     def drift(self, kb: Knowledge, *, classes: Iterable[str] = ()) -> Drift:
         """What in a knowledge base is unlike what the model learnt from: `rows()`, `to_json()`; false where nothing is."""
-        from kbdisk.evaluation import Drift
+        from kbdisk.evaluation.drift import Drift
 
         return Drift.of(self.trained.codec, self._reading(kb).entities, classes)
 
@@ -225,7 +227,7 @@ class Model:
 
 def _names(against: Iterable[str]) -> list[str]:
     """The names of baselines; one alone is one."""
-    from kbdisk.baselines import refuse_unknown
+    from kbdisk.evaluation import refuse_unknown
 
     names = [against] if isinstance(against, str) else list(against)
     refuse_unknown(names)

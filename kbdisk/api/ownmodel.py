@@ -27,8 +27,9 @@ from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Text
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import SUFFIX as LOCK
 from kbdisk.training.alone import alone, refuse_busy

@@ -33,21 +33,20 @@ from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
-from kbdisk.evaluation import evaluate
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import level_of
-from kbdisk.evaluation.exam import Scope
+from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
 from kbdisk.experts import presence_trees
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.inference import Inference, infer
-from kbdisk.schemas.numerals import of_any_length
+from kbdisk.schemas.infer import Inference, infer
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
+from kbdisk.schemas.text.numerals import of_any_length
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
 from kbdisk.training.folder import open_folder, save

@@ -34,7 +34,7 @@ from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
 from kbdisk.loaders.target import standard_output
 from kbdisk.printable import in_one_line
-from kbdisk.schemas.numerals import of_any_length
+from kbdisk.schemas.text.numerals import of_any_length
 
 # Threads that wait must sleep: where other programs use the cores, too, threads that spin make training ten times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

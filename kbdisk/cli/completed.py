@@ -12,14 +12,14 @@ from kbdisk.cli.values import shown, shown_number
 from kbdisk.jsonio import dump_json
 from kbdisk.loaders.tagged import decode
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.schemas.units import shown_unit
+from kbdisk.schemas.text.units import shown_unit
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from kbdisk.completion.summary import Row, Summary
     from kbdisk.entity import Path
-    from kbdisk.evaluation import Drift
+    from kbdisk.evaluation.drift import Drift
 
 WIDE = 100  # columns of a terminal, below which what is held back stands in a table of its own
 NAMED = 3  # properties, of those that nothing is said of

@@ -123,7 +123,7 @@ class Job:
         """The sources, and all that can be wrong with other files, before a model is trained."""
         from kbdisk.loaders import FORMATS, together
         from kbdisk.loaders.writing import target_format
-        from kbdisk.schemas.imports import read_constraints
+        from kbdisk.schemas.importers import read_constraints
         from kbdisk.training.files import Files
 
         if self.options["shapes"] is not None:

@@ -66,7 +66,7 @@ def misfit_lines(schema: Schema, entities: Iterable[Entity], source: str) -> Ite
 def too_large_lines(schema: Schema, entities: Iterable[Entity], source: str) -> Iterator[str]:
     """The same where the schema was inferred, which fits all but a few values: numbers too large to compute with."""
     from kbdisk.evaluation.drift import Drift
-    from kbdisk.schemas.leaf import TOO_LARGE
+    from kbdisk.schemas.kinds import TOO_LARGE
 
     drift = Drift(schema)
     for entity in entities:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from kbdisk.cli.counting import Told
     from kbdisk.data.graph import Graph
     from kbdisk.entity import Entity, Path
-    from kbdisk.evaluation import Drift, Rivals, Scope, Sides
     from kbdisk.evaluation.calibration import Reliability
+    from kbdisk.evaluation.compare import FittedBaselines
+    from kbdisk.evaluation.drift import Drift
+    from kbdisk.evaluation.evaluate import Scope, SourcePartition
 
 LIMIT, TEXTS = 1000, 200  # values of a property, as evaluation has it, which is too heavy to ask for a help text
 CURVE_LIMIT, CURVE_TEXTS = 200, 50
@@ -97,7 +99,8 @@ def evaluate(
     kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
     """
     from kbdisk.api import Reading
-    from kbdisk.evaluation import Drift, Sides
+    from kbdisk.evaluation.drift import Drift
+    from kbdisk.evaluation.evaluate import SourcePartition
 
     if options["plot"]:
         from kbdisk.plots import refuse_plot
@@ -109,13 +112,13 @@ def evaluate(
         kb = open_source(source, options["format"], options, progress)
         reading = Reading.of(kb)
     same = opened.is_of(reading)
-    sides = Sides.of(opened.trained, reading.entities, same)
+    sides = SourcePartition.of(opened.trained, reading.entities, same)
     asked = [*sides.held_out, *sides.new, *sides.trained_on] if options["everything"] else sides.fair
     if not asked:
         count = counted(len(reading.entities), "entity", "entities")
         raise LoadError(source, f"none of {count} is of a class that the model knows.")
     head = f"{source}: {counted(len(asked), 'entity', 'entities')} asked about by {model}"
-    drift = Drift.of(opened.trained.codec, [*asked, *sides.strangers], options["classes"])
+    drift = Drift.of(opened.trained.codec, [*asked, *sides.without_class], options["classes"])
     exam = Asked(opened, reading, asked, head, _notes(sides, asked, same), drift, options)
     rivals = exam.rivals(sides, quiet) if options["against"] else None
     with counting(quiet, "asking") as told:
@@ -151,19 +154,19 @@ class Asked:
         """Whether it is by how much is given."""
         return bool(self.options["as_curve"])
 
-    def rivals(self, sides: Sides, quiet: bool) -> Rivals:
+    def rivals(self, sides: SourcePartition, quiet: bool) -> FittedBaselines:
         """Baselines that have learnt from what the model was trained on."""
-        from kbdisk.evaluation import Rivals, training_entities
+        from kbdisk.evaluation.compare import FittedBaselines, training_entities
 
         names, trained = self.options["against"], self.model.trained
         training = training_entities(trained, sides, self.reading.name)
         with counting(quiet, f"training {', '.join(names)}") as told:
-            return Rivals.fit(names, trained, training, self.entities, self._scope, told)
+            return FittedBaselines.fit(names, trained, training, self.entities, self._scope, told)
 
-    def scores(self, rivals: Rivals | None, told: Told | None) -> Found:
+    def scores(self, rivals: FittedBaselines | None, told: Told | None) -> Found:
         """All else given."""
         from kbdisk.cli.scoretables import shown_scores
-        from kbdisk.evaluation import evaluate, summary
+        from kbdisk.evaluation.evaluate import evaluate, summary
 
         rows = evaluate(self.model.trained, self.entities, self._graph, self._scope, against=rivals, watch=told)
         if not rows:
@@ -202,10 +205,10 @@ class Asked:
         outcomes = outcomes_of(trained, self.entities, self._graph, seed=self.options["seed"], watch=told)
         return Reliability.of(map(calibration.judged, outcomes))
 
-    def curve(self, rivals: Rivals | None, told: Told | None) -> Found:
+    def curve(self, rivals: FittedBaselines | None, told: Told | None) -> Found:
         """By how much is given; as a picture, too."""
         from kbdisk.cli.scoretables import shown_curve
-        from kbdisk.evaluation import curve
+        from kbdisk.evaluation.curve import curve
 
         found = curve(self.model.trained, self.entities, self._graph, self._scope, against=rivals, watch=told)
         if self.options["plot"]:
@@ -221,7 +224,7 @@ class Asked:
 
     @cached_property
     def _scope(self) -> Scope:
-        from kbdisk.evaluation import Scope
+        from kbdisk.evaluation.evaluate import Scope
 
         limit, texts = (CURVE_LIMIT, CURVE_TEXTS) if self.is_curve else (LIMIT, TEXTS)
         return Scope(
@@ -234,7 +237,7 @@ class Asked:
         )
 
 
-def _notes(sides: Sides, asked: list[Entity], same: bool) -> list[str]:
+def _notes(sides: SourcePartition, asked: list[Entity], same: bool) -> list[str]:
     """What a reader must know of the entities that were asked about."""
     notes = []
     known = len(sides.trained_on)
@@ -250,16 +253,16 @@ def _notes(sides: Sides, asked: list[Entity], same: bool) -> list[str]:
         notes.append(f"{counted(known, 'entity', 'entities')} that the model was trained on left out (--all).")
     if not same and (known or sides.held_out):
         notes.append("The source is not what it was in training: entities are told apart by their ids.")
-    if sides.strangers:
+    if sides.without_class:
         notes.append(
-            f"{counted(len(sides.strangers), 'entity', 'entities')} of no class that the model knows left out."
+            f"{counted(len(sides.without_class), 'entity', 'entities')} of no class that the model knows left out."
         )
     return notes
 
 
 def _names(text: str | None) -> list[str]:
     """The names of baselines."""
-    from kbdisk.baselines import refuse_unknown
+    from kbdisk.evaluation import refuse_unknown
 
     names = [] if text is None else [name.strip() for name in text.split(",")]
     refuse_unknown(names, "--against")
@@ -281,7 +284,7 @@ def _bytes(text: str) -> bytes:
     return text.encode(sys.stdout.encoding, "replace")
 
 
-def _json(model: str, source: str, sides: Sides, asked: list[Entity], data: dict[str, Any]) -> bytes:
+def _json(model: str, source: str, sides: SourcePartition, asked: list[Entity], data: dict[str, Any]) -> bytes:
     known = {id(one) for one in sides.trained_on}
     counts = {
         "asked": len(asked),

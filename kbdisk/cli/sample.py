@@ -111,8 +111,8 @@ def _written(
     """The entities, in JSON and tables with their values as those of the source are written; RDF has types for them."""
     from kbdisk.loaders.writing import format_of_target
 
-    shapes, name = model.trained.shapes, format_of_target(None, out, format)
-    entities = map(shapes.shaped, entities) if shapes is not None and name in PLAIN else entities
+    styles, name = model.trained.styles, format_of_target(None, out, format)
+    entities = map(styles.restyled, entities) if styles is not None and name in PLAIN else entities
     if name not in TABLES:
         return entities
     made_up = {slot.path for slot in model.trained.codec.slots if slot.kind == "text"} - given

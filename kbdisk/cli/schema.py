@@ -17,7 +17,7 @@ from kbdisk.jsonio import dump_json
 from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
-    from kbdisk.checking import Findings
+    from kbdisk.inspection import Findings
     from kbdisk.schemas.schema import Schema
 
 
@@ -147,7 +147,7 @@ def check(
     kbdisk schema check phone.yaml phones.jsonl --json | jq .misfits
     kbdisk schema infer old.jsonl | kbdisk schema check - new.jsonl
     """
-    from kbdisk import checking
+    from kbdisk import inspection
 
     if schema == source == "-":
         raise click.UsageError("SCHEMA and SOURCE both want standard input.")
@@ -156,14 +156,14 @@ def check(
     with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
         warnings.simplefilter("ignore", KBDiskWarning)
         kb = open_source(source, format, options, progress)
-        found = checking.check(known, kb, name=schema, classes=options["classes"])
+        found = inspection.check(known, kb, name=schema, classes=options["classes"])
     if as_json:
         _print_json({"schema": schema, **_findings(found)})
     else:
         from kbdisk.cli.schematables import shown_findings
 
         _print(shown_findings(found, schema, everything))
-    context.exit(0 if (found.whole if strict else found.fits) and not found.skipped else 1)
+    context.exit(0 if (found.fits_exactly if strict else found.fits) and not found.skipped else 1)
 
 
 @schema.command("import")
@@ -186,9 +186,9 @@ def import_(file: str, origin: str | None, quiet: bool) -> None:
     kbdisk schema import phone.schema.json > phone.yaml
     kbdisk schema import model.yaml --from linkml > model.kb.yaml
     """
-    from kbdisk.schemas import imports
+    from kbdisk.schemas import importers
 
-    found = imports.read(file, origin)
+    found = importers.read(file, origin)
     _print_yaml(found.schema.to_yaml())
     for what in [] if quiet else found.left_out:
         say(f"left out: {what}")
@@ -204,7 +204,7 @@ def export(schema: str) -> None:
     \b
     kbdisk schema export phone > phone.schema.json
     """
-    from kbdisk.schemas import jsonschema
+    from kbdisk.schemas.exporters import jsonschema
 
     _print_json(jsonschema.export(open_schema(schema)))
 
@@ -218,9 +218,9 @@ def format_() -> None:
     \b
     kbdisk schema format > kbdisk-schema.json
     """
-    from kbdisk.schemas import yamlfile
+    from kbdisk.schemas.yaml import format_schema
 
-    _print_json(yamlfile.format_schema())
+    _print_json(format_schema())
 
 
 @schema.command()
@@ -245,12 +245,12 @@ def library(as_json: bool) -> None:
 
 def open_schema(name: str) -> Schema:
     """The schema that a command names: a file, a schema of the library, or standard input."""
-    from kbdisk.schemas import yamlfile
+    from kbdisk.schemas import yaml as schema_yaml
 
     if name == "-":
-        return yamlfile.loads(sys.stdin.buffer.read(), "<stdin>")
+        return schema_yaml.loads(sys.stdin.buffer.read(), "<stdin>")
     try:
-        return yamlfile.read(name)
+        return schema_yaml.read(name)
     except SchemaError as error:
         if Path(name).suffix in ("", ".yaml", ".yml", ".json"):
             raise
@@ -259,15 +259,15 @@ def open_schema(name: str) -> Schema:
 
 def _as_data(schema: Schema) -> dict[str, Any]:
     """A schema as its file has it, without YAML."""
-    from kbdisk.schemas.yamlfile.building import written
+    from kbdisk.schemas.yaml.serialize import written_schema
 
-    return written(schema)
+    return written_schema(schema)
 
 
 def _leaves(schema: Schema) -> dict[str, dict[str, str]]:
     """Every leaf by its path, with its kind, for each class."""
     from kbdisk.schemas.composites import show_pattern
-    from kbdisk.schemas.leaf import kind_of
+    from kbdisk.schemas.kinds import kind_of
 
     return {
         name: {show_pattern(path): kind_of(leaf) for path, leaf in one.leaves().items()}

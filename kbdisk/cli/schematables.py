@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kbdisk.checking import Findings, Stray, Trouble
-    from kbdisk.schemas.inference import Inference
+    from kbdisk.inspection import Findings, MisfitGroup, UnmatchedPath
+    from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Class, Schema
 
 SHOWN = 20  # rows shown of what does not fit, without --all
@@ -149,7 +149,7 @@ def _verdict(found: Findings, schema_name: str) -> Text:
     return line.append("all values fit", "green")
 
 
-def _trouble(console: Console, trouble: Trouble, several: bool) -> None:
+def _trouble(console: Console, trouble: MisfitGroup, several: bool) -> None:
     where = f"{trouble.of or UNNAMED}.{trouble.path}" if several else trouble.path
     console.print(Text.assemble((where, "green"), f"  {trouble.problem}  ", (f"{trouble.count:,}", "red")))
     for example in trouble.examples:
@@ -160,7 +160,7 @@ def _trouble(console: Console, trouble: Trouble, several: bool) -> None:
         console.print(Text(f"    {example.place}{id}: {said or example.problem}"), soft_wrap=True)
 
 
-def _strays(console: Console, head: str, strays: list[Stray], several: bool, limit: int | None) -> None:
+def _strays(console: Console, head: str, strays: list[UnmatchedPath], several: bool, limit: int | None) -> None:
     if not strays:
         return
     console.print()

@@ -14,8 +14,8 @@ from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
-from kbdisk.schemas.leaf import KINDS, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Property
+from kbdisk.schemas.kinds import KINDS, Category, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
 
 SHOWN = 4  # labels named
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import UNNAMED, counted, printed, table_of
-from kbdisk.schemas.units import shown_unit
+from kbdisk.schemas.text.units import shown_unit
 from kbdisk.training.card import NONE, number
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kbdisk.evaluation import Curve, Drift, Summary
     from kbdisk.evaluation.calibration import Reliability
+    from kbdisk.evaluation.curve import Curve
+    from kbdisk.evaluation.drift import Drift
+    from kbdisk.evaluation.evaluate import Summary
 
 Rows = list[dict[str, Any]]
 SURE = 2  # standard errors from which on better or worse is no chance

@@ -11,9 +11,9 @@ from rich.text import Text
 from kbdisk.cli import screen
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.entity import Link
-from kbdisk.inspection import DISTINCT, shown_path
+from kbdisk.inspection import MAX_DISTINCT, shown_path
 from kbdisk.loaders.target import standard_output
-from kbdisk.schemas.iris import last_word
+from kbdisk.schemas.text.names import last_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -93,7 +93,7 @@ def _paths(paths: list[tuple[str, PathFacts]], entities: int, width: int) -> Tab
     for (text, path), kind in zip(paths, kinds, strict=True):
         cells: list[Text | str] = [Text(text, "green"), _share(path.filled, entities)]
         cells += [f"{path.asked:,}" if path.asked else ""] * asked + [f"{path.made:,}" if path.made else ""] * made
-        distinct = f"{DISTINCT:,}+" if path.distinct is None else f"{path.distinct:,}" if path.values else ""
+        distinct = f"{MAX_DISTINCT:,}+" if path.distinct is None else f"{path.distinct:,}" if path.values else ""
         table.add_row(*cells, Text(kind), distinct, Text(_values(path), overflow="ellipsis", no_wrap=True))
     return table
 

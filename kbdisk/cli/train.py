@@ -20,7 +20,7 @@ from kbdisk.loaders.target import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
-    from kbdisk.schemas.inference import Inference
+    from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
 
 PRESETS = ("fast", "default", "best", "synthetic", "paper")
@@ -176,7 +176,7 @@ def _wanted(reading: Reading, classes: tuple[str, ...]) -> Reading:
     from dataclasses import replace
 
     from kbdisk.inspection import is_class
-    from kbdisk.schemas.suggest import refuse_unmet
+    from kbdisk.schemas.text.names import refuse_unmet
 
     if not classes:
         return reading

@@ -267,7 +267,7 @@ class _Screen:
         from rich.text import Text
 
         from kbdisk.cli.tables import table_of
-        from kbdisk.schemas.iris import last_word
+        from kbdisk.schemas.text.names import last_word
 
         if not self.reasons.similar:
             return
@@ -317,7 +317,7 @@ class _Screen:
         """A value in few characters; a link by the label of its entity."""
         from kbdisk.cli.charts import value_text
         from kbdisk.entity import Link, Quantity
-        from kbdisk.schemas.iris import last_word
+        from kbdisk.schemas.text.names import last_word
 
         if isinstance(value, dict):
             return ", ".join(f"{key} {self.text(part)}" for key, part in value.items() if key[:1] != "@")

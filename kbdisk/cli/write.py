@@ -110,7 +110,7 @@ def _items(
 
 def _all(kb: KB, values: list[Completion], classes: tuple[str, ...]) -> Iterator[Entity | Completion]:
     """Every entity that is wanted, with its new values."""
-    from kbdisk.schemas.suggest import refuse_unmet
+    from kbdisk.schemas.text.names import refuse_unmet
 
     filled, met = {completion.entity.id: completion for completion in values}, dict[str, None]()
     for entity in kb:

@@ -29,7 +29,7 @@ from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode, encode
 from kbdisk.loaders.target import SIDECAR, sidecar_of, writing
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text.numerals import is_number
 
 REVIEWED = ".reviewed.jsonl"
 ACCEPTED, REJECTED, CORRECTED = "accepted", "rejected", "corrected"

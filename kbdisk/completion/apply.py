@@ -36,10 +36,9 @@ from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.tagged import decode, encode
-from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.leaf import KINDS
-from kbdisk.schemas.measures import measure
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.kinds import KINDS
+from kbdisk.schemas.text import dates, numerals
+from kbdisk.schemas.text.numerals import is_number, measure
 
 DECISIONS = {
     "": "",

@@ -34,9 +34,9 @@ from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_val
 from kbdisk.evaluation.drift import Drift
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
-from kbdisk.schemas.derived import computed
-from kbdisk.schemas.schema import Property, Schema
-from kbdisk.shapes import Shapes
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, derived_values
+from kbdisk.styles import Styles
 from kbdisk.training.trained import Trained
 
 
@@ -100,8 +100,8 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ the way through
 
     def _all(self) -> Iterator[Completion]:
-        shapes = Shapes.learn(self.schema, self._seen())
-        placing = Placing(self.schema, shapes.place, self.choices.estimate)
+        styles = Styles.learn(self.schema, self._seen())
+        placing = Placing(self.schema, styles.place, self.choices.estimate)
         self.rules = RuleFiller(self.schema, self.entities, self.choices.fill)
         self._learn_unique()
         self.consistency = Consistency(self.schema, self.shapes, self.entities)
@@ -308,7 +308,7 @@ class Completing(Iterator[Completion]):
         leaves = {**self.schema.leaves(one.entity, ignored=True), **one.leaves}
         made = {path[:length] for path in one.entity.made or () for length in range(1, len(path) + 1)}
         closed = {*one.reading.said, *one.reading.none, *made}
-        for path, known, value in computed(of, leaves, closed):
+        for path, known, value in derived_values(of, leaves, closed):
             needed = known.formula.paths if known.formula else ()
             sure = math.prod(one.sure.get(leaf, 1.0) for leaf in needed)
             one.sure |= {path: sure, (*path, "value"): sure}  # as others are computed of it

@@ -22,7 +22,7 @@ from kbdisk.completion.constraints import (
 from kbdisk.completion.gaps import Gap
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Filled, Path, with_values
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Class, Schema
 
 

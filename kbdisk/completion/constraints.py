@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 from kbdisk.entity import Date, Entity, Path, Quantity, Tree, at, is_gap, show, with_values, without_places
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas import numerals
 from kbdisk.schemas.comparison import Order, amount_of, identity, number_as, order
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -31,9 +30,10 @@ from kbdisk.schemas.constraints import (
     problem_of,
     violations,
 )
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.names import last_word
 
 Number: TypeAlias = int | float | Decimal
 State: TypeAlias = dict[tuple[int, Hashable], tuple[int, bool, str]]  # violations: degree, pending, what was got

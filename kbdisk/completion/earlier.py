@@ -19,8 +19,8 @@ from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
 from kbdisk.loaders.tagged import decode
 from kbdisk.loaders.target import sidecar_of, sidecars_of
-from kbdisk.schemas import numerals
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import is_number
 
 BLOCKS = ("turtle", "trig", "ntriples", "nquads", "n3")  # formats that tell by themselves what was filled in
 CELLS = ("csv", "tsv", "parquet")

@@ -21,10 +21,10 @@ from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.iris import last_word
-from kbdisk.schemas.leaf import Text
-from kbdisk.schemas.schema import Class, Property, Schema, names_of
-from kbdisk.schemas.suggest import did_you_mean, no_class
+from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, names_of
+from kbdisk.schemas.text.names import did_you_mean, last_word, no_class
 
 
 @dataclass(eq=False)

@@ -33,7 +33,7 @@ from kbdisk.entity import Path
 from kbdisk.estimates import Answer, answers, estimated, shortened
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.network.beliefs import Beliefs
-from kbdisk.randomness import mixed
+from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import COUNT
@@ -100,7 +100,7 @@ class Filler:
 
         `restrictions` of each entity are by gap: what its given values leave to be stated.
         """
-        generator = Generator(batch.slot.device).manual_seed(mixed(self.choices.seed, number, SALT))
+        generator = Generator(batch.slot.device).manual_seed(derive_seed(self.choices.seed, number, SALT))
         token = {
             (entity, slot): place
             for place, (entity, slot, asked) in enumerate(

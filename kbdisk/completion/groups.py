@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kbdisk.entity import Path
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.names import last_word
 
 ALWAYS = 0.95  # of the entities that have any property of a group, those that have all of them
 MIN_SEEN = 10  # entities that show it

@@ -35,7 +35,7 @@ from kbdisk.estimates import Answer
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.tagged import decode, encode, read_int
 from kbdisk.loaders.target import spooled, writing
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 if TYPE_CHECKING:
     from kbdisk.completion.predicting import Predicting

@@ -24,7 +24,7 @@ from kbdisk.loaders import KB
 from kbdisk.loaders.decompress import stored_length
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
-from kbdisk.schemas.suggest import refuse_unmet
+from kbdisk.schemas.text.names import refuse_unmet
 
 AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
 NOTHING = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."

@@ -42,11 +42,11 @@ from kbdisk.loaders import KB, formulas
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.tagged import encode, show_day
 from kbdisk.loaders.target import writing
-from kbdisk.schemas import numerals
 from kbdisk.schemas.composites.base import leaves_of, show_pattern
-from kbdisk.schemas.leaf import KINDS, kind_of
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.kinds import KINDS, kind_of
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import is_number
 
 WRITTEN = "written"
 FORMATS = (".csv", ".tsv", ".jsonl")

@@ -23,11 +23,12 @@ from kbdisk.schemas.composites.base import apply_kind
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Text as TextKind
+from kbdisk.schemas.kinds import Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import Rule, Values, number_of, plain, text_of, value_at
-from kbdisk.schemas.schema import Property, Schema
+from kbdisk.schemas.schema import Schema
 
 MAJORITY = 2 / 3  # of the entities with a label, that have to agree on the value that it determines
 ROUNDS = 4  # of rules that need what other rules fill

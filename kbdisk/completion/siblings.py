@@ -17,8 +17,8 @@ from kbdisk.completion.fields import meets
 from kbdisk.completion.placing import Told
 from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity, Filled, Link, Path, Tree, at, walk, with_values
-from kbdisk.schemas.iris import last_word
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.names import last_word
 
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 MEANING = re.compile(

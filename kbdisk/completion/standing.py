@@ -9,7 +9,7 @@ from kbdisk.entity import Path, Text, Tree, at, walk
 from kbdisk.loaders import flat
 from kbdisk.loaders.cells import TRUTHS
 from kbdisk.loaders.marks import Marks
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text.numerals import is_number
 
 
 def standing(tree: Tree, path: Path, value: Any, *, cells: bool, beside: bool = False) -> dict[Path, Any]:

@@ -31,7 +31,6 @@ from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.keys import Keys
 from kbdisk.completion.lacking import LackingTogether
 from kbdisk.completion.predictions import Prediction
-from kbdisk.constants import Constants
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK
 from kbdisk.data.encode import Encoding
@@ -41,7 +40,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path
 from kbdisk.evaluation.calibration import Outcome
 from kbdisk.evaluation.intervals import Key, Rank, given_counts
-from kbdisk.metrics import label, members
+from kbdisk.metrics import Constants, label, members
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 

@@ -1,4 +1,4 @@
-"""Shrinks predictions towards the constant where held-out values show that a property is predicted badly; see `kbdisk.trust`."""
+"""Shrinks predictions towards the constant where held-out values show that a property is predicted badly; see `kbdisk.shrinkage`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.constants import Constant, Constants
 from kbdisk.data.batch import Batch
-from kbdisk.marginals import Marginals
+from kbdisk.metrics import Constant, Constants, Marginals, property_of
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.scoring import property_of
 from kbdisk.training.trained import Trained
 
 

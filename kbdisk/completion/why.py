@@ -46,12 +46,11 @@ from kbdisk.errors import SchemaError
 from kbdisk.estimates import decoded
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
+from kbdisk.metrics import unit_of
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.derived import computed
-from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.suggest import unknown_to
-from kbdisk.scoring import unit_of
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, derived_values, unknown_to
 from kbdisk.training.trained import Trained
 
 
@@ -161,7 +160,7 @@ class Question:
 
     def _by_formula(self) -> Why | None:
         hidden = self._without_value()
-        for path, known, value in computed(self.of, self.schema.leaves(hidden, ignored=True), ()):
+        for path, known, value in derived_values(self.of, self.schema.leaves(hidden, ignored=True), ()):
             if path == self.property and known.formula is not None:
                 return self._exact(value, 1.0, 1.0, RuleReason(known.formula.text, "formula", 0, 0))
         raise SchemaError(show(self.path), "computed by a formula, and a value that the formula needs is missing.")

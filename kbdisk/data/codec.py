@@ -30,8 +30,8 @@ from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.words import Words
 from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.kinds import nearest
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.values import nearest
 
 SLOT_FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
 

@@ -37,8 +37,8 @@ from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
 from kbdisk.leaves import KINDS
 from kbdisk.leaves.words import Words
-from kbdisk.schemas.leaf import Set
-from kbdisk.schemas.leaf import Text as TextLeaf
+from kbdisk.schemas.kinds import Set
+from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.schema import Schema
 
 SAMPLE = 2000  # texts whose tokens are counted, for their entropy

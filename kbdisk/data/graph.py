@@ -15,8 +15,8 @@ import networkx as nx
 from kbdisk.data.parse import Reading, read_all
 from kbdisk.entity import Entity, Link, Path
 from kbdisk.schemas.composites import EACH
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Set
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.schema import Schema
 
 

@@ -26,8 +26,8 @@ from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, INCOMING, Over, Source, hashed
 from kbdisk.entity import Path, without_places
 from kbdisk.leaves.number.resolution import bounds_of
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.schema import Schema
 
 AMONG = ("siblings", "rest")  # tell an entity of a property that it has itself, and are asked about that alone

@@ -17,7 +17,7 @@ from kbdisk.data.link_aggregates import SAMPLE, Aggregate, Aggregates, Aggregate
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, INCOMING, TOGETHER, Over, Source, hashed, path_key
 from kbdisk.entity import Link, Path
-from kbdisk.schemas.leaf import Link as LinkLeaf
+from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema
 
 MOST_BROUGHT = 200_000  # values over links that are looked at, to choose the evidence, about

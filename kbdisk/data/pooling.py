@@ -15,7 +15,8 @@ from kbdisk.data.slots import Place, Source, places_of
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind, leaves_of
 from kbdisk.schemas.merging import merged
-from kbdisk.schemas.schema import Property, Role, Schema
+from kbdisk.schemas.property import Property, Role
+from kbdisk.schemas.schema import Schema
 
 
 @dataclass(frozen=True)

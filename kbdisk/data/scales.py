@@ -22,8 +22,9 @@ from kbdisk.entity import Entity, Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.amounts import map_amounts, map_quantities
 from kbdisk.schemas.composites.quantity import Quantity, Scale
-from kbdisk.schemas.schema import Property, Schema
-from kbdisk.schemas.units import Conversion, conversion
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.units import Conversion, conversion
 
 MIN_AMOUNTS = 5  # of a unit, by which its level is estimated
 SIGNIFICANT = 3.0  # standard errors by which two levels differ

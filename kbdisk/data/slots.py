@@ -17,7 +17,7 @@ from kbdisk.leaves.base import LeafKind
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.leaf import Category, Link
+from kbdisk.schemas.kinds import Category, Link
 from kbdisk.schemas.schema import Schema
 
 Role: TypeAlias = Literal["value", "given", "evidence"]

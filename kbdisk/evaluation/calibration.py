@@ -101,8 +101,8 @@ class Line:
     def __call__(self, key: Key, probability: float, class_name: str = "") -> float:
         """The calibrated probability."""
         chance = min(max(probability, MIN_CHANCE), 1 - MIN_CHANCE)  # in plain Python: it is asked for each gap
-        own = min(max(math.log(chance / (1 - chance)), -MAX_LOG_ODDS), MAX_LOG_ODDS)
-        odds = self.intercept + self.slope * own + self.offsets.get(key, 0.0)
+        model_odds = min(max(math.log(chance / (1 - chance)), -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        odds = self.intercept + self.slope * model_odds + self.offsets.get(key, 0.0)
         odds += self.by_class.get((class_name, key), 0.0)
         return 1 / (1 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
 
@@ -202,11 +202,11 @@ class Presence:
                 by_class.setdefault((name, key), []).append(presence)
         return cls(
             line,
-            {key: float(np.quantile(several, USUAL)) for key, several in of_all.items()},
+            {key: float(np.quantile(presences, USUAL)) for key, presences in of_all.items()},
             {
-                pair: float(np.quantile(several, USUAL))
-                for pair, several in by_class.items()
-                if len(several) >= MIN_OUTCOMES
+                pair: float(np.quantile(presences, USUAL))
+                for pair, presences in by_class.items()
+                if len(presences) >= MIN_OUTCOMES
             },
         )
 
@@ -239,25 +239,25 @@ class _Data(NamedTuple):
         """(2 + K,) the likeliest parameters by Newton's method; the offsets' block of the Hessian is diagonal."""
         odds, place, truth, weights = self.odds[chosen], self.place[chosen], self.truth[chosen], self.weights[chosen]
         line = np.stack([np.ones(len(odds)), odds], 1)  # (n, 2)
-        found = np.zeros(2 + self.size)
-        found[1] = 1.0
+        parameters = np.zeros(2 + self.size)
+        parameters[1] = 1.0
         precision = 1 / width**2
         for _ in range(STEPS):
-            chance = _sigmoid(line @ found[:2] + found[2:][place])
+            chance = _sigmoid(line @ parameters[:2] + parameters[2:][place])
             error, curve = weights * (chance - truth), weights * np.maximum(chance * (1 - chance), 1e-6)
-            gradient = line.T @ error + PRIOR_OF_LINE * (found[:2] - (0, 1))
-            of_offsets = np.bincount(place, error, self.size) + precision * found[2:]
+            gradient = line.T @ error + PRIOR_OF_LINE * (parameters[:2] - (0, 1))
+            of_offsets = np.bincount(place, error, self.size) + precision * parameters[2:]
             diagonal = np.bincount(place, curve, self.size) + precision  # (K,)
             cross = np.stack([np.bincount(place, curve * column, self.size) for column in line.T], 1)  # (K, 2)
-            whole = (line * curve[:, None]).T @ line + PRIOR_OF_LINE * np.eye(2)
-            reduced = whole - cross.T @ (cross / diagonal[:, None])
+            of_line = (line * curve[:, None]).T @ line + PRIOR_OF_LINE * np.eye(2)
+            reduced = of_line - cross.T @ (cross / diagonal[:, None])
             step = np.linalg.solve(reduced, gradient - cross.T @ (of_offsets / diagonal))
             of_places = (of_offsets - cross @ step) / diagonal
             size = max(1.0, np.abs(np.concatenate([step, of_places])).max() / 2)  # far from the optimum shorter steps
-            found -= np.concatenate([step, of_places]) / size
+            parameters -= np.concatenate([step, of_places]) / size
             if np.abs(np.concatenate([step, of_places])).max() < CLOSE:
                 break
-        return found
+        return parameters
 
     def cost(self, parameters: Floats, chosen: npt.NDArray[np.bool_]) -> float:
         """-log p of some outcomes."""
@@ -353,10 +353,11 @@ class Calibration:
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
         for held_out in range(FOLDS):
-            others = [one for one, number in zip(outcomes, fold, strict=True) if number != held_out]
+            others = [outcome for outcome, number in zip(outcomes, fold, strict=True) if number != held_out]
             without = cls(Presence.fit(others), fit_correctness(others))
-            for outcome in (one for one, number in zip(outcomes, fold, strict=True) if number == held_out):
-                statements.setdefault(outcome.property, []).append(without.judged(outcome))
+            for outcome, number in zip(outcomes, fold, strict=True):
+                if number == held_out:
+                    statements.setdefault(outcome.property, []).append(without.judged(outcome))
         levels = Levels.fit([rank for outcome in outcomes for rank in outcome.ranks])
         return cls(presence, correctness, levels, statements)
 
@@ -380,7 +381,7 @@ class Calibration:
                     statements.setdefault(outcome.property, []).append(without.judged(outcome))
         correctness = self.correctness.then(fit_correctness(calibrated))
         hidden = Counter(outcome.property for outcome in outcomes if outcome.right is not None)
-        measured = {key: several for key, several in statements.items() if hidden[key] >= MIN_OUTCOMES}
+        measured = {key: of_property for key, of_property in statements.items() if hidden[key] >= MIN_OUTCOMES}
         return Calibration(self.presence, correctness, self.levels, {**self.statements, **measured})
 
     @property
@@ -402,20 +403,22 @@ class Calibration:
 
     def evidence(self, key: Key, threshold: float = THRESHOLD) -> Evidence | None:
         """What writing a property gains; None where nothing of it was held out."""
-        own = self.statements.get(key)
-        if not own:
+        statements = self.statements.get(key)
+        if not statements:
             return None
-        confidence, unknown, right, constant, weight = np.array(own).T
+        confidence, unknown, right, constant, weight = np.array(statements).T
         weight = weight * (1 - unknown)
         gain = (confidence >= threshold) * _gain(right)
         nothing, beyond = _mean(gain, weight), _mean(gain - _gain(constant), weight)
         lacking = int(((constant == 0) & (right == 0)).sum())
-        return Evidence(len(own) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
+        return Evidence(len(statements) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
 
     def precision(self, threshold: float, keys: Iterable[Key] | None = None) -> float | None:
         """The share of right statements among those of some properties that reach a threshold; None where none does."""
         chosen = self.statements.values() if keys is None else [self.statements.get(key, ()) for key in keys]
-        return precision_of([one for several in chosen for one in several if one.confidence >= threshold])
+        return precision_of(
+            [statement for statements in chosen for statement in statements if statement.confidence >= threshold]
+        )
 
     def threshold_for(self, precision: float, key: Key | None = None) -> float | None:
         """The lowest threshold at which the held-out statements of a property, or of all, reach a precision; None: none does.
@@ -428,14 +431,14 @@ class Calibration:
         if key is None:
             reached = of_all >= precision
         else:
-            own_right, own_weight = _up_to(thresholds, self.statements.get(key, ()))
-            reached = (own_right + PRIOR_OF_PRECISION * of_all) / (own_weight + PRIOR_OF_PRECISION) >= precision
+            of_key, weight_of_key = _up_to(thresholds, self.statements.get(key, ()))
+            reached = (of_key + PRIOR_OF_PRECISION * of_all) / (weight_of_key + PRIOR_OF_PRECISION) >= precision
         return float(thresholds[reached].min()) if reached.any() else None
 
     @cached_property
     def _cumulated(self) -> tuple[Floats, Floats, Floats]:
         """(n,) each confidence that a statement has, falling; how many statements that reach it are right, and how many count."""
-        everything = [statement for several in self.statements.values() for statement in several]
+        everything = [statement for statements in self.statements.values() for statement in statements]
         thresholds = np.unique([statement.confidence for statement in everything])[::-1]
         return thresholds, *_up_to(thresholds, everything)
 
@@ -446,8 +449,12 @@ class Calibration:
             "correctness": self.correctness.to_json(),
             "levels": self.levels.to_json(),
             "statements": [
-                {"class": of, "path": path, "outcomes": [[round(number, 6) for number in one] for one in own]}
-                for (of, path), own in self.statements.items()
+                {
+                    "class": of,
+                    "path": path,
+                    "outcomes": [[round(number, 6) for number in statement] for statement in statements],
+                }
+                for (of, path), statements in self.statements.items()
             ],
         }
 
@@ -455,7 +462,8 @@ class Calibration:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Itself again."""
         statements = {
-            (row["class"], row["path"]): [Statement(*one) for one in row["outcomes"]] for row in data["statements"]
+            (row["class"], row["path"]): [Statement(*outcome) for outcome in row["outcomes"]]
+            for row in data["statements"]
         }
         return cls(
             Presence.from_json(data["presence"]),
@@ -483,36 +491,37 @@ class Reliability:
     def of(cls, statements: Iterable[Statement]) -> Self:
         """Of statements in bins of equal width, empty ones left out."""
         by_bin: dict[int, list[Statement]] = {}
-        for one in statements:
-            if one.counted:
-                by_bin.setdefault(min(int(one.confidence * BINS), BINS - 1), []).append(one)
+        for statement in statements:
+            if statement.counted:
+                by_bin.setdefault(min(int(statement.confidence * BINS), BINS - 1), []).append(statement)
         bins = []
-        for _, own in sorted(by_bin.items()):
-            weight = math.fsum(one.counted for one in own)
-            mean = math.fsum(one.confidence * one.counted for one in own) / weight
-            bins.append(Bin(mean, math.fsum(one.right * one.counted for one in own) / weight, weight))
+        for _, in_bin in sorted(by_bin.items()):
+            weight = math.fsum(statement.counted for statement in in_bin)
+            mean = math.fsum(statement.confidence * statement.counted for statement in in_bin) / weight
+            right = math.fsum(statement.right * statement.counted for statement in in_bin) / weight
+            bins.append(Bin(mean, right, weight))
         return cls(bins)
 
     @property
     def weight(self) -> float:
         """How many statements there are."""
-        return math.fsum(one.weight for one in self.bins)
+        return math.fsum(each_bin.weight for each_bin in self.bins)
 
     @property
     def error(self) -> float | None:
         """The expected calibration error; None of no statements."""
-        gaps = math.fsum(one.weight * abs(one.confidence - one.right) for one in self.bins)
+        gaps = math.fsum(weight * abs(confidence - right) for confidence, right, weight in self.bins)
         return gaps / self.weight if self.bins else None
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
-        return {"calibration_error": self.error, "bins": [one._asdict() for one in self.bins]}
+        return {"calibration_error": self.error, "bins": [each_bin._asdict() for each_bin in self.bins]}
 
 
 def precision_of(statements: Sequence[Statement]) -> float | None:
     """The share of right statements; None where there is none."""
-    weight = math.fsum(one.counted for one in statements)
-    return math.fsum(one.right * one.weight for one in statements) / weight if weight else None
+    weight = math.fsum(statement.counted for statement in statements)
+    return math.fsum(statement.right * statement.weight for statement in statements) / weight if weight else None
 
 
 def _up_to(thresholds: Floats, statements: Sequence[Statement]) -> tuple[Floats, Floats]:
@@ -529,13 +538,13 @@ def _up_to(thresholds: Floats, statements: Sequence[Statement]) -> tuple[Floats,
 
 def fit_correctness(outcomes: Sequence[Outcome]) -> Line:
     """The line of correctness, from the statements about what entities have."""
-    known = [one for one in outcomes if one.right is not None and one.correctness is not None]
+    known = [outcome for outcome in outcomes if outcome.right is not None and outcome.correctness is not None]
     return Line.fit(
-        [one.property for one in known],
-        np.array([one.correctness for one in known], dtype=np.float64),
-        np.array([one.right for one in known], dtype=np.float64),
-        np.array([one.weight for one in known]),
-        [one.class_name for one in known],
+        [outcome.property for outcome in known],
+        np.array([outcome.correctness for outcome in known], dtype=np.float64),
+        np.array([outcome.right for outcome in known], dtype=np.float64),
+        np.array([outcome.weight for outcome in known]),
+        [outcome.class_name for outcome in known],
     )
 
 

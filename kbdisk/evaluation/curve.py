@@ -1,4 +1,4 @@
-"""How the error falls as more of an entity's properties are given: from none of the others to all of them.
+"""Error curve: how the error falls as more of an entity's properties are given, from none of the others to all of them.
 
 The same values are asked for at every share, and what is given at one share is given at each larger one, too.
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity
-from kbdisk.evaluation.against import Rivals
-from kbdisk.evaluation.exam import Exam, Scope, Told
-from kbdisk.scoring import Case
+from kbdisk.evaluation.compare import FittedBaselines
+from kbdisk.evaluation.evaluate import Evaluation, Progress, Scope
+from kbdisk.metrics import Case
 from kbdisk.training.trained import Trained
 
 SHARES = tuple(step / 10 for step in range(11))  # of the other properties; the last is all but one of all
@@ -32,7 +32,7 @@ class Line:
     n: int
     constant: float | None
     ours: list[float | None]  # at each share
-    against: Mapping[str, list[float | None]] = field(default_factory=dict)  # those of rivals, by name
+    against: Mapping[str, list[float | None]] = field(default_factory=dict)  # those of baselines, by name
 
     @property
     def ratios(self) -> list[float] | None:
@@ -43,7 +43,7 @@ class Line:
         """Errors in parts of the constant's."""
         if not self.constant or None in errors:
             return None
-        return [one / self.constant for one in errors if one is not None]
+        return [error / self.constant for error in errors if error is not None]
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,20 @@ class Curve:
         return self._mean([line.ratios for line in self.lines])
 
     def mean_of(self, name: str) -> list[float | None]:
-        """The same of a rival, over the properties that it tells."""
+        """The same of a baseline, over the properties that it predicts."""
         return self._mean([line.ratios_of(line.against[name]) for line in self.lines])
 
-    def _mean(self, several: Sequence[list[float] | None]) -> list[float | None]:
-        told = [one for one in several if one is not None]
-        return [math.fsum(each) / len(told) for each in zip(*told, strict=True)] or [None] * len(self.shares)
+    def _mean(self, ratios: Sequence[list[float] | None]) -> list[float | None]:
+        known = [of_property for of_property in ratios if of_property is not None]
+        return [math.fsum(at_share) / len(known) for at_share in zip(*known, strict=True)] or [None] * len(self.shares)
 
     def to_json(self) -> dict[str, Any]:
         """Itself as plain data."""
         lines = [
-            {"class": one.of, "path": one.path, "kind": one.kind, "metric": one.metric, "n": one.n}
-            | {"constant": one.constant, "ours": one.ours}
-            | ({"against": dict(one.against)} if one.against else {})
-            for one in self.lines
+            {"class": line.of, "path": line.path, "kind": line.kind, "metric": line.metric, "n": line.n}
+            | {"constant": line.constant, "ours": line.ours}
+            | ({"against": dict(line.against)} if line.against else {})
+            for line in self.lines
         ]
         return {"shares": self.shares, "mean": self.mean, "properties": lines}
 
@@ -84,16 +84,17 @@ def curve(
     scope: Scope | None = None,
     *,
     shares: Collection[float] = SHARES,
-    against: Rivals | None = None,
-    watch: Told | None = None,
+    against: FittedBaselines | None = None,
+    watch: Progress | None = None,
 ) -> Curve:
     """The errors at some shares of each entity's other properties."""
     if not shares or any(not 0 <= share <= 1 for share in shares):
         raise ValueError(f"expected shares from 0 to 1, got {list(shares)}")
-    exam = Exam.of(trained, entities, graph, scope or Scope(limit=LIMIT, texts=TEXTS))
-    several = [
-        (against or Rivals()).joined(exam, exam.rows(_asked(exam, share, turn, len(shares), watch)), share)
-        for turn, share in enumerate(shares)
+    evaluation = Evaluation.of(trained, entities, graph, scope or Scope(limit=LIMIT, texts=TEXTS))
+    baselines = against or FittedBaselines()
+    rows_at_shares = [
+        baselines.add_scores(evaluation, evaluation.rows(_cases(evaluation, share, number, len(shares), watch)), share)
+        for number, share in enumerate(shares)
     ]
     lines = [
         Line(
@@ -106,12 +107,13 @@ def curve(
             ours=[row["ours"] for row in rows],
             against={name: [(row["against"][name] or {}).get("theirs") for row in rows] for name in rows[0]["against"]},
         )
-        for rows in zip(*several, strict=True)
+        for rows in zip(*rows_at_shares, strict=True)
     ]
     return Curve(list(shares), lines)
 
 
-def _asked(exam: Exam, share: float, turn: int, turns: int, watch: Told | None) -> list[Case]:
-    whole = len(exam.questions)
-    told = None if watch is None else lambda done, _: watch(turn * whole + done, turns * whole)
-    return list(exam.cases(share, told))
+def _cases(evaluation: Evaluation, share: float, number: int, shares: int, watch: Progress | None) -> list[Case]:
+    """The predictions at one of several shares, with progress as a part of all."""
+    questions = len(evaluation.questions)
+    of_share = None if watch is None else lambda done, _: watch(number * questions + done, shares * questions)
+    return list(evaluation.cases(share, of_share))

@@ -23,14 +23,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from kbdisk.checking import nearest
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.slots import Source, places_of
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
-from kbdisk.inspection import is_class
+from kbdisk.inspection import is_class, nearest
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing
 from kbdisk.loaders.tagged import encode
 from kbdisk.schemas.composites import show_pattern
@@ -41,9 +40,7 @@ WAYS = (UNSEEN_CLASS, UNKNOWN_PROPERTY, MISFIT, UNSEEN_LABEL, OUTSIDE_RANGE)
 MAX_EXAMPLES = 3  # different values of each row
 MAX_ROWS = 1000
 OTHERS = "(others)"  # stands for the properties beyond that
-NEAR = 0.6  # how alike an unknown property and an absent one are that may be the same, renamed
-
-
+RENAMED_SIMILARITY = 0.6  # of an unknown and an absent property, from which on one may be the other, renamed
 LEVEL = 0.01  # p-value of an entity, below which it is unlike the training data
 MAX_FALSE_ALARMS = 0.02  # of the held-out entities: the share that may be below the level
 
@@ -109,30 +106,30 @@ class Drift:
         """Of some entities; of those of some classes alone, where they are named."""
         drift, wanted = cls(codec.schema, codec), tuple(classes)
         for entity in entities:
-            found = codec.schema.class_of(entity) if wanted else None
-            names = (*entity.classes, *([found.name] if found is not None else []))
-            if not wanted or any(is_class(name, one) for name in names for one in wanted):
+            learnt_class = codec.schema.class_of(entity) if wanted else None
+            names = (*entity.classes, *([learnt_class.name] if learnt_class is not None else []))
+            if not wanted or any(is_class(name, wanted_name) for name in names for wanted_name in wanted):
                 drift.take(entity)
         return drift
 
     def take(self, entity: Entity, reading: Reading | None = None) -> None:
         """Another entity, and what it says, where that is at hand."""
-        found = self.schema.class_of(entity)
+        entity_class = self.schema.class_of(entity)
         self.entities += 1
-        if found is None:
+        if entity_class is None:
             if self.codec is not None:
                 self._note(", ".join(entity.classes), "", UNSEEN_CLASS, entity, None)
             return
-        self._of_class[found.name] += 1
+        self._of_class[entity_class.name] += 1
         if self.codec is not None:
             reading = reading or read(self.schema, entity)
             assert reading is not None
             self._compare(entity, reading)
-            for path, value in self._unlearnt.of(found, entity):
-                if (found.name, path) not in self.codec.unlearnt:
-                    self._note(found.name, show(path), UNKNOWN_PROPERTY, entity, value)
+            for path, value in self._unlearnt.of(entity_class, entity):
+                if (entity_class.name, path) not in self.codec.unlearnt:
+                    self._note(entity_class.name, show(path), UNKNOWN_PROPERTY, entity, value)
         if reading is None or reading.said:
-            self._refused(found, entity)
+            self._refused(entity_class, entity)
 
     def unlike(self, entity: Entity, reading: Reading | None) -> tuple[str, ...]:
         """What makes an entity unlike the training data, in words; nothing of an entity that is like it."""
@@ -155,13 +152,14 @@ class Drift:
             source = Source(reading.of, pattern(path))
             codec = self._codecs.get(source)
             if codec is not None:
-                own = codec.p_values(value)
-                count += len(own)
-                p_values += [(p_value, _reason(self._names[source], codec, value)) for p_value in own if p_value < 1]
+                of_value = codec.p_values(value)
+                count += len(of_value)
+                name = self._names[source]
+                p_values += [(p_value, _reason(name, codec, value)) for p_value in of_value if p_value < 1]
         if self._classes is not None:
-            own = self._classes.labels.p_values(reading.classes)
-            count += len(own)
-            classes = zip(own, reading.classes, strict=True)
+            of_classes = self._classes.labels.p_values(reading.classes)
+            count += len(of_classes)
+            classes = zip(of_classes, reading.classes, strict=True)
             p_values += [(p_value, f"unseen class {name}") for p_value, name in classes if p_value < 1]
         return p_values, count
 
@@ -174,7 +172,7 @@ class Drift:
         )
         for row in rows:
             if row.what == UNKNOWN_PROPERTY and row.of in self.schema.classes:
-                near = nearest(row.path, self._absent(row.of), NEAR)
+                near = nearest(row.path, self._absent(row.of), RENAMED_SIMILARITY)
                 row.learnt = {} if near is None else {"near": near}
         return rows
 
@@ -208,8 +206,8 @@ class Drift:
             name, codec = self._names[source], self._codecs[source]
             self._values[of, name] += len(value) if isinstance(value, list | tuple | set | frozenset) else 1
             if codec is not None:
-                for one in codec.unlike(value):
-                    self._note(of, name, codec.way, entity, one, codec.learnt())
+                for unlike in codec.unlike(value):
+                    self._note(of, name, codec.way, entity, unlike, codec.learnt())
             if path not in slots:
                 at = next(place for place, key in enumerate(path) if isinstance(key, int))
                 longer[path[:at]] = max(longer.get(path[:at], 0), int(path[at]) + 1)
@@ -220,25 +218,25 @@ class Drift:
 
     def _unknown_name(self, source: Source) -> str:
         """What to call a path at which training had no value: the property, where it had nothing of that."""
-        whole = Source(source.of, self._places[source].property)
-        return self._names[source] if whole in self._learnt else show(whole.path)
+        property = Source(source.of, self._places[source].property)
+        return self._names[source] if property in self._learnt else show(property.path)
 
     def _longest(self, of: str, path: Path) -> int:
         """How many places of a list the model knows."""
         at = len(path)
-        places = (one[at] for one in self._slots[of] if one[:at] == path and len(one) > at)
+        places = (slot[at] for slot in self._slots[of] if slot[:at] == path and len(slot) > at)
         return max((place + 1 for place in places if isinstance(place, int)), default=0)
 
-    def _refused(self, found: Class, entity: Entity) -> None:
+    def _refused(self, entity_class: Class, entity: Entity) -> None:
         """The values that the schema refuses, but for those of what is not learnt anyway."""
         misfits: list[Misfit] = []
-        for _ in self.schema.applied(found, entity, misfits):
+        for _ in self.schema.applied(entity_class, entity, misfits):
             pass
-        for one in misfits:
-            if found.properties[one.path].role != "ignore":
-                expected, _, got = one.problem.partition(", got ")
+        for misfit in misfits:
+            if entity_class.properties[misfit.path].role != "ignore":
+                expected, _, got = misfit.problem.partition(", got ")
                 learnt = {"schema": expected.removeprefix("expected ")}
-                self._note(found.name, show_pattern(pattern(one.path)), MISFIT, entity, got, learnt)
+                self._note(entity_class.name, show_pattern(pattern(misfit.path)), MISFIT, entity, got, learnt)
 
     def _note(
         self, of: str, path: str, what: str, entity: Entity, value: Any, learnt: dict[str, Any] | None = None
@@ -250,20 +248,20 @@ class Drift:
         if row is None:
             row = self._rows[key] = Row(*key[:3], learnt=learnt or {})
         row.count += 1
-        if len(row.examples) < MAX_EXAMPLES and not any(_same(one.value, value) for one in row.examples):
+        if len(row.examples) < MAX_EXAMPLES and not any(_same(example.value, value) for example in row.examples):
             row.examples.append(Example(entity.id, value))
 
     def _absent(self, of: str) -> Iterator[str]:
         """The properties of a class of which no entity has any value that the model knows."""
-        met = {
+        known = {
             self._places[source].property
             for source in self._places
             if source.of == of and self._values[of, self._names[source]]
         }
         return (
             show(path)
-            for path, one in self.schema.classes[of].properties.items()
-            if path not in met and one.role != "ignore"
+            for path, property in self.schema.classes[of].properties.items()
+            if path not in known and property.role != "ignore"
         )
 
 

@@ -1,20 +1,47 @@
-"""How well each property is told from the others: known values are hidden in turn, asked for, and scored.
+"""Property prediction, as in the paper: known values are hidden in turn, predicted from all else that their entity has, and scored.
 
-Everything else that the entity has is given: the paper's property prediction.
+What would reveal a value is hidden with it: for the length of a list its places, and for a link what came over it. Values that have no
+code, such as labels that a schema does not allow, count as wrong predictions of the model and of the constant.
+
+B questions of a batch   S slots   T tokens of a batch
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
-from kbdisk.data.graph import Graph
-from kbdisk.entity import Entity
-from kbdisk.evaluation.against import Rivals
-from kbdisk.evaluation.exam import Exam, Scope, Told
+import torch
+from torch import Tensor
+
+from kbdisk.data import Codec
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import CHUNK, Tokens
+from kbdisk.data.graph import Graph, pattern
+from kbdisk.data.parse import Reading, read
+from kbdisk.data.slots import counts_of
+from kbdisk.diffusion import beliefs
+from kbdisk.entity import Entity, Path, without_places
+from kbdisk.errors import SchemaError
+from kbdisk.evaluation.intervals import Levels
+from kbdisk.hiding import shuffled
+from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
+from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.schema import Misfit
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.training.trained import Trained
+
+QUESTIONS_PER_BLOCK = 1024  # that are sorted by property, where the time is limited
+ACCELERATOR_FACTOR = 16  # times as many tokens in a pass where there is an accelerator
+
+Value: TypeAlias = tuple[int, int]  # the number of an entity, and a slot
+Property: TypeAlias = tuple[str, Path]
+Progress: TypeAlias = Callable[[int, int], None]  # how many questions are answered, of how many
 
 
 def evaluate(
@@ -24,60 +51,405 @@ def evaluate(
     scope: Scope | None = None,
     *,
     given: float | None = None,
-    against: Rivals | None = None,
-    watch: Told | None = None,
+    against: Comparison | None = None,
+    watch: Progress | None = None,
     reserved: Mapping[str, Collection[int]] = MappingProxyType({}),
     seconds: float | None = None,
 ) -> list[dict[str, Any]]:
-    """A row for each property, in the schema's order: see `scoring`.
+    """A row of scores for each property, in the schema's order: see `metrics`.
 
-    The graph is what links bring; without one, what these entities know of each other. `given` a share of its other
-    properties, drawn, an entity shows no more than these. Rivals are asked the same: what each scores stands under
-    `against` in a row. Of entities that the model was trained on only their `reserved` slots are asked for.
+    The graph is what links bring; without one, what these entities know of each other. `given` is the share of its other
+    properties, drawn at random, that an entity shows at most. The baselines of `against` answer the same questions, and their
+    scores stand under `against` in a row. For entities that the model was trained on only their `reserved` slots are asked for.
     Where the `seconds` end earlier, a random part of the values is asked for.
     """
-    exam = Exam.of(trained, entities, graph, scope or Scope(), reserved)
-    rows = exam.rows(list(exam.cases(given, watch, seconds)))
-    return rows if against is None else against.joined(exam, rows, given)
+    evaluation = Evaluation.of(trained, entities, graph, scope or Scope(), reserved)
+    rows = evaluation.rows(list(evaluation.cases(given, watch, seconds)))
+    return rows if against is None else against.add_scores(evaluation, rows, given)
 
 
 @dataclass(frozen=True)
-class Sides:
-    """The entities of a source by what the model knows of them."""
+class Scope:
+    """Which values are asked for."""
+
+    only: tuple[Path, ...] = ()  # those at these paths or below
+    classes: tuple[str, ...] = ()
+    limit: int = 1000  # of each property, at most
+    texts: int = 200  # of a text, at most: predicting one takes long
+    texts_in_all: int | None = None  # of all properties together
+    whole: bool = False  # the parts of a composite are hidden at once
+    seed: int = 0  # of the sample where there are more values, and of what is given in a curve
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "texts", "texts_in_all"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
+
+
+class Comparison(Protocol):
+    """Baselines that answer the same questions, such as `compare.FittedBaselines`."""
+
+    def add_scores(
+        self, evaluation: Evaluation, rows: Sequence[dict[str, Any]], given: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Rows with the scores of each baseline."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A model, and the questions that it answers."""
+
+    trained: Trained
+    readings: Sequence[Reading]
+    tokens: Tokens
+    chosen: ChosenValues
+    scope: Scope
+
+    @classmethod
+    def of(
+        cls,
+        trained: Trained,
+        entities: Collection[Entity],
+        graph: Graph | None,
+        scope: Scope,
+        reserved: Mapping[str, Collection[int]] = MappingProxyType({}),
+    ) -> Evaluation:
+        """Encode the entities that the schema has a class for, and choose among their values.
+
+        For an entity, by its id, that the model was trained on, only the slots whose values were `reserved` are asked for.
+        """
+        trained.warn_of_order(": what comes after a value is not given with it.", stacklevel=4)
+        codec, schema = trained.codec, trained.schema
+        slots = askable_slots(codec, scope.only, scope.classes)
+        known = [(entity, reading) for entity in entities if (reading := read(schema, entity)) is not None]
+        graph = Graph.read(schema, entities) if graph is None else graph
+        tokens = trained.encode((entity for entity, _ in known), graph=graph)
+        readings = [reading for _, reading in known]
+        misfits = [
+            (number, slot)
+            for number, (entity, reading) in enumerate(known)
+            for slot in _misfit_slots(codec, entity, reading)
+        ]
+        limits = {
+            slot.kind: min(scope.texts, scope.limit) if slot.kind == "text" else scope.limit for slot in codec.slots
+        }
+        chosen = choose_values(
+            codec, tokens, readings, misfits, slots, limits, scope.texts_in_all, scope.seed, reserved
+        )
+        return cls(trained, readings, tokens, chosen, scope)
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """All questions."""
+        return make_questions(self.trained.codec, self.chosen.values, whole=self.scope.whole)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """The constants of the training data."""
+        return Constants.from_json(self.trained.record.constants)
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The levels of the intervals of numbers; the stated ones where nothing is calibrated yet."""
+        calibration = self.trained.record.calibration
+        return Levels.from_json(calibration["levels"]) if calibration else Levels()
+
+    @torch.no_grad()
+    def cases(
+        self, given: float | None = None, watch: Progress | None = None, seconds: float | None = None
+    ) -> Iterator[Case]:
+        """The model's predictions, given all other values or a share of them; a random part where the seconds end earlier."""
+        codec, model, marginals = self.trained.codec, self.trained.fair, Marginals(self.trained.codec)
+        begun, done = time.monotonic(), 0
+        for posed, visible in self.batches(given, in_blocks=seconds is not None):
+            if seconds is not None and done and time.monotonic() - begun > seconds:
+                break
+            level = partial(self.levels.of_tokens, codec, posed.batch, visible)
+            predicted = beliefs(model, posed.batch, posed.asked, visible)
+            cases = collect_cases(codec, marginals, posed.batch, predicted, level)
+            yield from (self._with_truth(posed, case) for case in cases)
+            done += len(posed.questions)
+            if watch is not None:
+                watch(done, len(self.questions))
+        yield from self.unread(done / len(self.questions) if self.questions else 1.0)
+
+    def batches(self, given: float | None = None, *, in_blocks: bool = False) -> Iterator[tuple[QuestionBatch, Tensor]]:
+        """The questions in batches, each with what is visible (T,); with `in_blocks` any first batches are a random sample."""
+        size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ACCELERATOR_FACTOR
+        order = self.tokens.layout.order if self.trained.only_draws else None
+        blocks = [self.questions]
+        if in_blocks:
+            drawn = random.Random(self.scope.seed).sample(self.questions, len(self.questions))
+            starts = range(0, len(drawn), QUESTIONS_PER_BLOCK)
+            blocks = [drawn[start : start + QUESTIONS_PER_BLOCK] for start in starts]
+        batches = (posed for block in blocks for posed in question_batches(self.tokens, block, size))
+        for number, posed in enumerate(batches):
+            yield posed, posed.visible(given, self.scope.seed * 1_000_003 + number, order)
+
+    def unread(self, share: float = 1.0) -> Iterator[Case]:
+        """The values that have no code, or a share of them, and cannot be asked for: no prediction of them is right."""
+        unread = self.chosen.unread
+        if share < 1:
+            unread = random.Random(self.scope.seed).sample(unread, round(share * len(unread)))
+        return (Case(entity, slot, self.value(entity, slot), None) for entity, slot in unread)
+
+    def _with_truth(self, posed: QuestionBatch, case: Case) -> Case:
+        """A case with the value as the entity has it, which a code may not have to the last digit."""
+        entity = posed.questions[case.entity].entity
+        return replace(case, entity=entity, truth=self.value(entity, case.slot))
+
+    def value(self, entity: int, slot: int) -> Any:
+        """A leaf as an entity has it."""
+        return self.readings[entity].leaves.get(self.trained.codec.slots[slot].path)
+
+    def rows(self, cases: Collection[Case]) -> list[dict[str, Any]]:
+        """The scores of each property, and how many values it had to choose from."""
+        totals = {(of, show_pattern(path)): total for (of, path), total in self.chosen.totals.items()}
+        rows = score_rows(self.trained.codec, self.constants, cases)
+        return [row | {"of": totals[row["class"], row["path"]]} for row in rows]
+
+
+def _misfit_slots(codec: Codec, entity: Entity, reading: Reading) -> Iterator[int]:
+    """The slots with values that do not fit the schema: for a composite its parts, for a list its length."""
+    if reading.said:
+        misfits: list[Misfit] = []
+        for _ in codec.schema.applied(codec.schema.classes[reading.of], entity, misfits):
+            pass
+        table = codec.index.tables[reading.of]
+        for misfit in misfits:
+            paths = (path for path in table.under.get(misfit.path, ()) if without_places(path) == path)
+            yield from (table.slot[path] for path in paths)
+
+
+# ---------------------------------------------------------------- which values are asked for
+
+
+@dataclass(frozen=True)
+class ChosenValues:
+    """The values that are asked for, and how many there were to choose from."""
+
+    values: Sequence[Value]
+    unread: Sequence[Value]  # those that have no code and cannot be asked for
+    totals: Mapping[Property, int]
+
+
+def askable_slots(codec: Codec, only: Collection[Path] = (), classes: Collection[str] = ()) -> set[int]:
+    """The slots that may be asked for: those at some paths or below, of some classes. SchemaError where there is none."""
+    slots = {number: slot for number, slot in enumerate(codec.slots) if slot.role == "value"}
+    of_classes = {number for name in classes for number in codec.index.tables[_class_named(codec, name)].slot.values()}
+    for path in only:
+        if not any(_is_at_or_below(slot.path, path) for slot in slots.values()):
+            names = {show_pattern(pattern(slot.path)) for slot in slots.values()}
+            name = show_pattern(path)
+            raise SchemaError(name, f"expected a path that the model predicts, got another.{did_you_mean(name, names)}")
+    return {
+        number
+        for number, slot in slots.items()
+        if (not of_classes or number in of_classes)
+        and (not only or any(_is_at_or_below(slot.path, path) for path in only))
+    }
+
+
+def _class_named(codec: Codec, name: str) -> str:
+    """A class of the schema by its name, its IRI, or the last word of its IRI."""
+    named = codec.schema.class_of(Entity(name, classes=(name,)))
+    if named is None or (named.name != name and not named.iri and not named.name):
+        known = [known_name for known_name in codec.schema.classes if known_name]
+        expected = f"one of {', '.join(known)}" if known else "none, as the model's schema names no class"
+        raise SchemaError(name, f"expected {expected}.{did_you_mean(name, known)}")
+    return named.name
+
+
+def _is_at_or_below(path: Path, wanted: Path) -> bool:
+    """Whether a path is at another, which may name any place of a list, or below it."""
+    return wanted in (path[: len(wanted)], pattern(path)[: len(wanted)])
+
+
+def choose_values(
+    codec: Codec,
+    tokens: Tokens,
+    readings: Sequence[Reading],
+    misfits: Collection[Value],
+    slots: Collection[int],
+    limits: Mapping[str, int],
+    texts_in_all: int | None,
+    seed: int,
+    reserved: Mapping[str, Collection[int]],
+) -> ChosenValues:
+    """A sample of the known values and the misfits of each property, limited by its kind.
+
+    The texts of all properties together are limited, too. For an entity with `reserved` slots only these are chosen.
+    """
+    free = tokens.free.cpu()
+    owner = tokens.owner.cpu()
+    coded = set(zip(owner[free].tolist(), tokens.slot.cpu()[free].tolist(), strict=True))
+    unread = {*misfits, *(_all_values(codec, readings) if tokens.unread else ())} - coded
+    by_property: dict[Property, list[Value]] = {}
+    for value in sorted(coded | unread):
+        if value[1] in slots and value[1] in reserved.get(readings[value[0]].id, slots):
+            by_property.setdefault(property_of(codec.slots[value[1]]), []).append(value)
+    kept: list[Value] = []
+    for key, values in by_property.items():
+        most = limits[codec.slots[values[0][1]].kind]
+        kept.extend(values if len(values) <= most else random.Random(f"{seed} {key}").sample(values, most))
+    texts = [value for value in kept if codec.slots[value[1]].kind == "text"]
+    if texts_in_all is not None and len(texts) > texts_in_all:
+        left_out = set(random.Random(seed).sample(texts, len(texts) - texts_in_all))
+        kept = [value for value in kept if value not in left_out]
+    totals = {key: len(values) for key, values in by_property.items()}
+    return ChosenValues(
+        [value for value in kept if value in coded], [value for value in kept if value in unread], totals
+    )
+
+
+def _all_values(codec: Codec, readings: Sequence[Reading]) -> Iterator[Value]:
+    """Every value that entities have, with a code or without."""
+    for entity, reading in enumerate(readings):
+        for path in reading.leaves:
+            slot = codec.slot(reading.of, path)
+            if slot is not None:
+                yield entity, slot
+
+
+# ---------------------------------------------------------------- questions
+
+
+@dataclass(frozen=True)
+class Question:
+    """Some values of one entity that are hidden at once, and those of them that are asked for."""
+
+    entity: int
+    hidden: tuple[int, ...]  # slots
+    asked: tuple[int, ...]  # slots
+
+
+@dataclass(frozen=True)
+class QuestionBatch:
+    """Some questions as a batch, a question for each of its entities."""
+
+    questions: Sequence[Question]
+    batch: Batch
+    hidden: Tensor  # (T,)
+    asked: Tensor  # (T,)
+
+    def visible(self, given: float | None = None, seed: int = 0, order: Tensor | None = None) -> Tensor:
+        """(T,) all that is not hidden, or a random share of what may be hidden at all. A larger share contains a smaller one.
+
+        With the `order` (S,) of slots nothing that comes after what is hidden.
+        """
+        visible = self.batch.known & ~self.hidden
+        if order is not None:
+            place = order[self.batch.slot]
+            first_hidden = torch.full_like(self.batch.classes, len(order))
+            first_hidden.scatter_reduce_(0, self.batch.entity[self.hidden], place[self.hidden], "amin")
+            visible &= self.batch.fixed | (place < first_hidden[self.batch.entity])
+        if given is None:
+            return visible
+        others = visible & ~self.batch.fixed
+        generator = torch.Generator(others.device).manual_seed(seed)
+        place, count = shuffled(self.batch, others, generator)
+        shown = (given * count).round().long()  # (B,)
+        return visible & (self.batch.fixed | (place < shown[self.batch.entity]))
+
+
+def make_questions(codec: Codec, values: Collection[Value], *, whole: bool = False) -> list[Question]:
+    """A question for each value; with `whole` for each composite, all parts of which are hidden at once."""
+    hidden = hidden_with(codec, whole)
+    asked: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for entity, slot in sorted(values):
+        asked.setdefault((entity, hidden[slot]), []).append(slot)
+    return [Question(entity, slots, tuple(asked_slots)) for (entity, slots), asked_slots in asked.items()]
+
+
+def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
+    """(S) the slots that are hidden with each slot, itself included."""
+    units: dict[int, list[int]] = {}
+    places: dict[Property, list[int]] = {}  # by the path of the length of their list
+    for number, slot in enumerate(codec.slots):
+        units.setdefault(slot.unit, []).append(number)
+        for count, _ in counts_of(slot.path):
+            places.setdefault((slot.of, count), []).append(number)
+    if whole:
+        return [tuple(units[slot.unit]) for slot in codec.slots]
+    return [(number, *places.get((slot.of, slot.path), ())) for number, slot in enumerate(codec.slots)]
+
+
+def question_batches(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[QuestionBatch]:
+    """The questions in batches of some `size` tokens. Those about one property are together, so that its experts run once.
+
+    Among these, questions about small entities come first.
+    """
+    sizes = tokens.sizes.tolist()
+    order = sorted(questions, key=lambda question: (question.hidden, sizes[question.entity]))
+    start = 0
+    while start < len(order):
+        end, room = start + 1, size - sizes[order[start].entity]
+        while end < len(order) and room >= sizes[order[end].entity]:
+            room -= sizes[order[end].entity]
+            end += 1
+        yield _question_batch(tokens, order[start:end])
+        start = end
+
+
+def _question_batch(tokens: Tokens, questions: Sequence[Question]) -> QuestionBatch:
+    batch = tokens.batch(torch.tensor([question.entity for question in questions]))
+    slots = len(tokens.layout.fixed)
+    keys = batch.entity * slots + batch.slot  # (T,)
+
+    def are_in(slots_of_questions: Sequence[tuple[int, ...]]) -> Tensor:
+        wanted = [
+            number * slots + slot
+            for number, slots_of_question in enumerate(slots_of_questions)
+            for slot in slots_of_question
+        ]
+        return torch.isin(keys, torch.tensor(wanted, device=keys.device)) & batch.known & ~batch.fixed
+
+    hidden = are_in([question.hidden for question in questions])
+    return QuestionBatch(questions, batch, hidden, are_in([question.asked for question in questions]))
+
+
+# ---------------------------------------------------------------- which entities, and how good on the whole
+
+
+@dataclass(frozen=True)
+class SourcePartition:
+    """The entities of a source by their part in the training of a model."""
 
     held_out: list[Entity]
     trained_on: list[Entity]
-    new: list[Entity]  # that it never met
-    strangers: list[Entity]  # that the schema has no class for
+    new: list[Entity]  # in neither part of the training data
+    without_class: list[Entity]  # the schema has no class for them
 
     @classmethod
-    def of(cls, trained: Trained, entities: Collection[Entity], same: bool = True) -> Sides:
+    def of(cls, trained: Trained, entities: Collection[Entity], is_same_source: bool = True) -> SourcePartition:
         """Sort entities by their ids, as the model's record has them.
 
-        Where they are not of the `same` source, an id that is but a place in the source says nothing.
+        In another source than that of the model, an id that is only a place in the source means nothing.
         """
         schema, record = trained.schema, trained.record
         held_out, known = set(record.validation), set(record.training)
-        sides = cls([], [], [], [])
-        for one in entities:
-            if schema.class_of(one) is None:
-                sides.strangers.append(one)
+        partition = cls([], [], [], [])
+        for entity in entities:
+            if schema.class_of(entity) is None:
+                partition.without_class.append(entity)
                 continue
-            id = schema.id_of(one)
-            if not same and one.nameless and id == one.id:
-                sides.new.append(one)
-                continue
-            (sides.held_out if id in held_out else sides.trained_on if id in known else sides.new).append(one)
-        return sides
+            id = schema.id_of(entity)
+            if not is_same_source and entity.nameless and id == entity.id:
+                partition.new.append(entity)
+            elif id in held_out:
+                partition.held_out.append(entity)
+            else:
+                (partition.trained_on if id in known else partition.new).append(entity)
+        return partition
 
     @property
     def compared(self) -> list[Entity]:
-        """Those that may be unlike what it was trained on: what it is asked about, and those of no class that it knows."""
-        return [*self.fair, *self.strangers]
+        """Those that may be unlike the training data: the `fair` ones, and those of no known class."""
+        return [*self.fair, *self.without_class]
 
     @property
     def fair(self) -> list[Entity]:
-        """Those that it was not trained on; where it was on all, these."""
+        """Those that the model was not trained on; if it was trained on all, all."""
         return [*self.held_out, *self.new] or self.trained_on
 
 
@@ -85,20 +457,20 @@ class Sides:
 class Summary:
     """All rows in one line."""
 
-    properties: int  # whose constant is wrong at all
-    better: int  # of them those that beat it
+    properties: int  # on which the constant makes errors
+    better: int  # of them those on which the model beats it
     ratio: float | None  # the mean of ours / constant
-    nats: float | None  # how many fewer a value costs than by the constant belief, on average
+    nats: float | None  # how many fewer nats a value costs than by the marginal distribution, on average
 
 
 def summary(rows: Collection[dict[str, Any]]) -> Summary:
     """How good a model is on the whole."""
-    told = [row for row in rows if row["better"] is not None]
-    nats = [(row["constant_nats"] - row["nats"], row["n"]) for row in rows if row["nats"] is not None]
-    whole = sum(n for _, n in nats)
+    scored = [row for row in rows if row["better"] is not None]
+    gains = [(row["constant_nats"] - row["nats"], row["n"]) for row in rows if row["nats"] is not None]
+    values = sum(n for _, n in gains)
     return Summary(
-        properties=len(told),
-        better=sum(row["better"] > 0 for row in told),
-        ratio=sum(1 - row["better"] for row in told) / len(told) if told else None,
-        nats=sum(gain * n for gain, n in nats) / whole if whole else None,
+        properties=len(scored),
+        better=sum(row["better"] > 0 for row in scored),
+        ratio=sum(1 - row["better"] for row in scored) / len(scored) if scored else None,
+        nats=sum(gain * n for gain, n in gains) / values if values else None,
     )

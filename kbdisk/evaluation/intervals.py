@@ -4,8 +4,8 @@ The rank of a hidden number is the share of its belief that lies below it, rando
 median at the level L contains the truth where |2 rank - 1| <= L. So the level to take is the quantile of |2 rank - 1| on
 held-out values (split conformal). There is a level for each property and each third of the entities, by how many of their
 values are given. The hidden values of the property in that third count together with those of all properties, which weigh as
-much as `PRIOR_VALUES` values. Numbers within a list that lacks as a whole have levels of their own: of a series of populations
-one that lacks is told by its neighbours, and all that lack are not.
+much as `PRIOR_VALUES` values. Numbers within a list that lacks as a whole have levels of their own: in a series of populations
+a single missing number is predicted from its neighbours, and a whole missing series is not.
 
 Most entities that are completed were trained on. So where enough values were reserved within training entities, levels are
 learnt from these alone: beliefs about held-out entities are wider, and more often wrong.
@@ -62,8 +62,8 @@ class Levels:
     def __call__(self, key: Key, given: int, *, is_in_list: bool = False) -> float:
         """The level at which the interval of a property has the truth in nine of ten cases."""
         third = int(given >= self.bounds[0]) + int(given >= self.bounds[1])
-        own = self.by_property.get(key, self.of_all)
-        return (self.in_lists.get(key, own) if is_in_list else own)[third]
+        levels = self.by_property.get(key, self.of_all)
+        return (self.in_lists.get(key, levels) if is_in_list else levels)[third]
 
     @classmethod
     def fit(cls, ranks: Sequence[Rank]) -> Self:
@@ -83,8 +83,8 @@ class Levels:
         """(q,) the levels of some tokens, where the visible ones (T,) are given; of those `in_lists` the list lacks as a whole."""
         given, classes = given_counts(batch, visible), batch.classes.tolist()
         levels = []
-        each = zip(tokens.tolist(), batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True)
-        for token, slot, entity in each:
+        rows = zip(tokens.tolist(), batch.slot[tokens].tolist(), batch.entity[tokens].tolist(), strict=True)
+        for token, slot, entity in rows:
             key = codec.learnt_as(codec.classes[classes[entity]], codec.slots[slot].path)
             levels.append(self(key, given[entity], is_in_list=token in in_lists))
         return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
@@ -128,17 +128,17 @@ def _levels(
     chosen = [which if which.sum() >= MIN_VALUES else np.ones(len(ranks), dtype=bool) for which in chosen]
     by_property = {}
     for key in dict.fromkeys(rank.property for rank in ranks):
-        own = np.array([rank.property == key for rank in ranks])
-        by_property[key] = tuple(_level(scores, weights, own, which) for which in chosen)
+        of_property = np.array([rank.property == key for rank in ranks])
+        by_property[key] = tuple(_level(scores, weights, of_property, which) for which in chosen)
     nothing = np.zeros(len(ranks), dtype=bool)
     return tuple(_level(scores, weights, nothing, which) for which in chosen), by_property
 
 
-def _level(scores: Floats, weights: Floats, own: Any, of_all: Any) -> float:
+def _level(scores: Floats, weights: Floats, of_property: Any, of_all: Any) -> float:
     """The quantile of the scores of a property (n,) and, as far as their prior counts, of all."""
     prior = weights * of_all
     prior = prior * min(PRIOR_VALUES / max(prior.sum(), 1e-9), 1.0)
-    mass = weights * own + prior
+    mass = weights * of_property + prior
     rising = np.argsort(scores)
     reached = np.cumsum(mass[rising])
     place = int(np.searchsorted(reached, LEVEL * reached[-1] * (1 - 1e-9)))

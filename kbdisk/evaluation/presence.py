@@ -1,4 +1,4 @@
-"""The weight of trees of presence beside the networks, from the outcomes of a trial of completion."""
+"""The weight of the boosted trees that predict presence, beside the networks, from the outcomes of a trial of completion."""
 
 from __future__ import annotations
 

@@ -17,24 +17,13 @@ import numpy as np
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 from kbdisk.entity import Known as Marked
 from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Links, Match, Table, search
-from kbdisk.schemas.inference import Inference
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Set
-from kbdisk.schemas.rules import (
-    DATED,
-    SERIES,
-    Rule,
-    as_decimal,
-    by_date,
-    days_of,
-    number_of,
-    of_series,
-    order_of,
-    plain,
-    series_at,
-    text_of,
-)  # fmt: skip
+from kbdisk.schemas.infer import Inference
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Set
+from kbdisk.schemas.rules import DATED, SERIES, Rule, by_date, number_of, of_series, order_of, plain, series_at, text_of
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.calendars import day_number  # fmt: skip
+from kbdisk.schemas.text.numerals import as_decimal
 
 MAX_ROWS = 20_000  # entities that are searched; of more a sample
 MAX_DECIMALS = 8  # of numbers with a fixed last digit; others are floating-point numbers
@@ -224,7 +213,7 @@ class _Coder:
     def _dates(self, path: Path, cells: Sequence[Any], fills: bool) -> list[Column]:
         codes = np.array([self.code(cell) for cell in cells], dtype=np.int64)
         none = np.zeros(len(cells))
-        days = [days_of(cell) for cell in cells]
+        days = [day_number(cell) for cell in cells]
         years = [cell.year if isinstance(cell, Date) else None for cell in cells]
         if sum(day is not None for day in days) < MIN_SUPPORT:
             alone = [number_of(cell) if isinstance(cell, Date) else None for cell in cells]

@@ -1,6 +1,6 @@
 """The one table that says how each kind of leaf becomes tensors and back.
 
-To add a kind: write its dataclass in kbdisk.schemas.leaf, its codec, encoder, decoder and belief in one file here,
+To add a kind: write its dataclass in kbdisk.schemas.kinds, its codec, encoder, decoder and belief in one file here,
 and one row. tests/leaves/test_leaves.py then asks for an example, and checks that it keeps the promises of base.py.
 """
 
@@ -12,7 +12,7 @@ from kbdisk.leaves.link import LinkCodec, LinkConfig, LinkDecoder, LinkEncoder
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, NumberEncoder
 from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
 from kbdisk.leaves.text import TextCodec, TextConfig, TextDecoder, TextEncoder
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 
 CATEGORY = LeafKind("category", CategoryCodec, CategoryEncoder, CategoryDecoder, CategoryConfig)
 

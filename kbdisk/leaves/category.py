@@ -27,8 +27,8 @@ from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.leaves.reading import LearntLabels, TextLabels
 from kbdisk.leaves.scoring import LearntScores, TextScores, named
 from kbdisk.leaves.whole import Whole
-from kbdisk.randomness import source
-from kbdisk.schemas.leaf import Boolean, Category, Label
+from kbdisk.rng import thread_generator
+from kbdisk.schemas.kinds import Boolean, Category, Label
 
 READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
 SCORINGS: dict[str, type[LearntScores | TextScores]] = {"learnt": LearntScores, "text": TextScores}
@@ -216,7 +216,7 @@ class CategoryEncoder(nn.Module):
         """(n,) -> (n, D)"""
         if self.training and self.unread:
             codes = codes.masked_fill(
-                torch.rand(codes.shape, generator=source(), device=codes.device) < self.unread, OTHER
+                torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread, OTHER
             )
         x: Tensor = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
         for block in self.blocks:

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from kbdisk.schemas.leaf import Label
+from kbdisk.schemas.kinds import Label
 
 OTHER = -1  # the code of a label that is not among these
 MIN_NAMES = 20  # values that show that labels are names

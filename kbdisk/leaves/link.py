@@ -25,8 +25,8 @@ from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.pointer import DRAWS, Entities, Pointers
 from kbdisk.leaves.scoring import LearntScores, named
-from kbdisk.randomness import source
-from kbdisk.schemas.leaf import Link
+from kbdisk.rng import thread_generator
+from kbdisk.schemas.kinds import Link
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class LinkEncoder(nn.Module):
         """(n,) -> (n, D)"""
         if self.training and self.unread:
             codes = codes.masked_fill(
-                torch.rand(codes.shape, generator=source(), device=codes.device) < self.unread, OTHER
+                torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread, OTHER
             )
         known = (codes >= 0).nonzero()[:, 0]
         column = self.columns(rows.slot)

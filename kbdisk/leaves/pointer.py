@@ -24,7 +24,7 @@ from kbdisk.leaves.category import CategoryBelief, ranks, unsure
 from kbdisk.leaves.labels import OTHER, Labels
 from kbdisk.leaves.reading import TextVectors, starts
 from kbdisk.leaves.scoring import marginal, present
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 ROOM = 1 << 24  # scores at once
 MAX_LABELS = (
@@ -96,7 +96,7 @@ class PointerBelief:
 
     def _sampled(self, codes: Tensor) -> Tensor:
         often = self.targets.chance
-        drawn = (torch.rand(often.shape, generator=source(), device=often.device) < often).nonzero()[:, 0]
+        drawn = (torch.rand(often.shape, generator=thread_generator(), device=often.device) < often).nonzero()[:, 0]
         which, place = torch.cat([drawn, codes]).unique(return_inverse=True)  # (m,)
         scores = F.linear(self.query, self.targets.vectors(which), self.targets.bias[which]).float()  # (n, m)
         weight = torch.full_like(scores[:1], -torch.inf)  # those here as another row's target only do not count

@@ -35,8 +35,8 @@ from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.mixed import mixed
 from kbdisk.leaves.scoring import LearntScores, dense, named
 from kbdisk.leaves.setbelief import CountedSets, FreeSets
-from kbdisk.randomness import source
-from kbdisk.schemas.leaf import Label, Link, Set
+from kbdisk.rng import thread_generator
+from kbdisk.schemas.kinds import Label, Link, Set
 
 PADDING, UNMET = -1, -2
 
@@ -185,7 +185,7 @@ class SetEncoder(nn.Module):
         member, counts = codes[row, place], (codes != PADDING).sum(1)  # (members,), (n,)
         if self.training and self.unread:
             member = member.masked_fill(
-                torch.rand(member.shape, generator=source(), device=member.device) < self.unread, UNMET
+                torch.rand(member.shape, generator=thread_generator(), device=member.device) < self.unread, UNMET
             )
         vectors = self.labels(member, self.columns(rows.slot)[row])  # (members, D)
         pooled = vectors.new_zeros(len(codes), vectors.shape[1]).index_add(0, row, vectors)

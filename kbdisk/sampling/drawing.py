@@ -19,8 +19,7 @@ from kbdisk.entity import Entity, Path, with_values
 from kbdisk.network.beliefs import Beliefs
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.schemas.composites.base import split_kind
-from kbdisk.schemas.derived import computed
-from kbdisk.schemas.schema import Class
+from kbdisk.schemas.schema import Class, derived_values
 from kbdisk.training.precision import computing
 from kbdisk.training.trained import Trained
 
@@ -134,7 +133,7 @@ def _counted(found: Class, leaves: Mapping[Path, Any], given: Set[Path]) -> dict
     own = {path: [leaf for leaf in leaves if leaf[: len(path)] == path] for path in derived}
     drawn = {path: parts for path, parts in own.items() if parts and given.isdisjoint(parts)}
     others = {leaf: value for leaf, value in leaves.items() if not any(leaf in parts for parts in drawn.values())}
-    told = {path: split_kind(one.kind, value) for path, one, value in computed(found, others)} if drawn else {}
+    told = {path: split_kind(one.kind, value) for path, one, value in derived_values(found, others)} if drawn else {}
     for path, parts in drawn.items():
         as_drawn = {leaf[len(path) :]: leaves[leaf] for leaf in parts}
         others |= {(*path, *within): leaf for within, leaf in told.get(path, as_drawn).items()}

@@ -10,7 +10,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Path, show
 from kbdisk.errors import ConfigError
 from kbdisk.sampling.starting import path_of
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set
 from kbdisk.training.trained import Trained
 
 SEVERAL = """A set is given as a list, such as '["a", "b"]'."""

@@ -11,8 +11,8 @@ from kbdisk.data import Codec
 from kbdisk.data.slots import counts_of
 from kbdisk.entity import Entity, Path, Tree, read_path, show, with_values
 from kbdisk.errors import ConfigError, SchemaError
-from kbdisk.schemas.schema import Class, Misfit
-from kbdisk.schemas.suggest import no_class, unknown_to
+from kbdisk.schemas.schema import Class, Misfit, unknown_to
+from kbdisk.schemas.text.names import no_class
 from kbdisk.training.trained import Trained
 
 RARE = 1e-9  # of a class's entities: where none in training had what is given

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from kbdisk.printable import plain_line
-from kbdisk.schemas.units import shown_unit
+from kbdisk.schemas.text.units import shown_unit
 from kbdisk.training.configfile import Told
 
 FEW = 30  # hidden values: a figure of fewer says little

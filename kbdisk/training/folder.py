@@ -17,14 +17,14 @@ from typing import Any
 import torch
 
 from kbdisk import tensors
-from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.errors import RESTORE, CheckpointError, SchemaError
 from kbdisk.experts import serialize
 from kbdisk.leaves.words import Words
+from kbdisk.metrics import Constants
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas import yamlfile
-from kbdisk.shapes import Shapes
+from kbdisk.schemas.yaml import loads as loads_schema
+from kbdisk.styles import Styles
 from kbdisk.training import swapping
 from kbdisk.training.card import markdown
 from kbdisk.training.configfile import CONFIG, Told, checksum
@@ -90,10 +90,10 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         unlike_level=metrics["unlike_level"],
         facts=files.config["facts"],
     )
-    shapes = _shapes(files, codec)
+    styles = _styles(files, codec)
     experts = {name: _expert(files, codec, device, name, file) for name, file in EXPERTS.items()}
     judged = {name: _expert(files, codec, device, name, file) for name, file in JUDGED.items() if files.has(file)}
-    return Trained(codec, first.network, run, record, shapes, first.latent_knn, tuple(others), **experts, judged=judged)
+    return Trained(codec, first.network, run, record, styles, first.latent_knn, tuple(others), **experts, judged=judged)
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -123,8 +123,8 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     for kind, file in JUDGED.items():
         if kind in trained.judged:
             files[file] = serialize.to_bytes(kind, trained.judged[kind])
-    if trained.shapes is not None:
-        files[HABITS] = _json(trained.shapes.to_json())
+    if trained.styles is not None:
+        files[HABITS] = _json(trained.styles.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
     config["checksum"] = checksum(config)
     return {**files, CONFIG: _json(config), CARD: markdown(config, metrics, name).encode()}
@@ -194,7 +194,7 @@ def _listed(data: bytes) -> Told:
 
 def _codec(files: Files) -> Codec:
     try:
-        schema = yamlfile.loads(files.read(SCHEMA), files.path(SCHEMA))
+        schema = loads_schema(files.read(SCHEMA), files.path(SCHEMA))
     except SchemaError as error:
         raise CheckpointError(error.where, error.problem) from error
     words = None
@@ -251,12 +251,12 @@ def _refuse_calibration(calibration: Told) -> None:
         raise TypeError("the calibration has a value of another type")
 
 
-def _shapes(files: Files, codec: Codec) -> Shapes | None:
+def _styles(files: Files, codec: Codec) -> Styles | None:
     if not files.has(HABITS):
         return None
     told = files.json(HABITS)
     with files.understood(HABITS):
-        return Shapes.from_json(codec.schema, told)
+        return Styles.from_json(codec.schema, told)
 
 
 def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iterator[Member]:

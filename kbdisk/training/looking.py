@@ -11,14 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens, batches, by_chance
 from kbdisk.diffusion import Model, beliefs, score
 from kbdisk.hiding import Hidden, Hiding, hide, in_turn
-from kbdisk.marginals import Marginals
-from kbdisk.scoring import cases, score_rows
+from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
 
 MOST = 2000  # held-out entities in a look
 READ = 1 << 17  # tokens in a look at drawing, each counted as often as it is read
@@ -96,10 +94,10 @@ def drawn(batch: Batch) -> Tensor:
 def measured(
     model: Model, codec: Codec, constants: Constants, tokens: Tokens, hiding: Hiding, seed: int
 ) -> list[dict[str, Any]]:
-    """Rows as `scoring` has them: how wrong answers are where some of the other properties are hidden, too; no texts."""
+    """Rows as `metrics` has them: how wrong answers are where some of the other properties are hidden, too; no texts."""
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
     batch = tokens.batch(by_chance(len(tokens), FEW, seed))
     hidden = hide(batch, Hiding(ordered=hiding.ordered), generator, tokens.layout.order)
     asked = batch.without("text", hidden.asked)
-    found = cases(codec, Marginals(codec), batch, beliefs(model, batch, asked, hidden.visible))
+    found = collect_cases(codec, Marginals(codec), batch, beliefs(model, batch, asked, hidden.visible))
     return score_rows(codec, constants, found)

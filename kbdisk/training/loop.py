@@ -22,7 +22,7 @@ from kbdisk.experts.latent_knn import LatentKNN
 from kbdisk.hiding import Hidden, hide
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
-from kbdisk.randomness import drawing_from, mixed
+from kbdisk.rng import derive_seed, use_generator
 from kbdisk.training.afterwards import planned
 from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
@@ -106,7 +106,7 @@ class Trainer:
         config = self.config
         batch, hidden = self.shown(entities, self.state.step, part)
         dropped = self._drawing(~self._number(self.state.step, part))
-        with computing(config.precision, self.device, self.run.model.width), drawing_from(dropped):
+        with computing(config.precision, self.device, self.run.model.width), use_generator(dropped):
             return score(
                 self.network,
                 batch,
@@ -126,14 +126,14 @@ class Trainer:
         return step * self.config.parts + part
 
     def _drawing(self, number: int) -> torch.Generator:
-        return torch.Generator(self.device).manual_seed(mixed(self.run.seed, number))
+        return torch.Generator(self.device).manual_seed(derive_seed(self.run.seed, number))
 
     def chosen(self, step: int) -> Tensor:
         """The entities of a step: every one once before any comes again, in an order drawn anew each time."""
         N, size = len(self.tokens), self.config.batch
         first, last = step * size // N, ((step + 1) * size - 1) // N
         rounds = [
-            torch.randperm(N, generator=torch.Generator().manual_seed(mixed(self.run.seed, 1 << 40 | turn)))
+            torch.randperm(N, generator=torch.Generator().manual_seed(derive_seed(self.run.seed, 1 << 40 | turn)))
             for turn in range(first, last + 1)
         ]
         start = step * size - first * N

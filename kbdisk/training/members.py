@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kbdisk.randomness import mixed
+from kbdisk.rng import derive_seed
 from kbdisk.training.config import MOST
 from kbdisk.training.run import Run
 
@@ -53,5 +53,5 @@ def _shared(run: Run, seconds: float | None) -> tuple[int, float | None]:
 
 
 def _own(run: Run, number: int, seconds: float | None) -> Run:
-    seed = run.seed if number == 0 else mixed(run.seed, number, APART)
+    seed = run.seed if number == 0 else derive_seed(run.seed, number, APART)
     return replace(run, seed=seed, train=replace(run.train, seconds=seconds))

@@ -30,7 +30,7 @@ from kbdisk.leaves.number.decoder import NumberDecoder
 from kbdisk.leaves.scoring import LearntScores
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.network.disk import DiSK
-from kbdisk.randomness import mixed
+from kbdisk.rng import derive_seed
 from kbdisk.training.looking import drawn
 
 ENTITIES = 16_384  # that are drawn, in all
@@ -201,7 +201,7 @@ def even(network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, told
     longest = max(int(tokens.sizes[usual].max()), 1)
     size = at_once(longest)
     turns = min(math.ceil(ENTITIES / size), max(most, LEAST) // (size * longest * (longest + 1) // 2))
-    generator = torch.Generator(tokens.slot.device).manual_seed(mixed(seed, SEED))
+    generator = torch.Generator(tokens.slot.device).manual_seed(derive_seed(seed, SEED))
     for turn in range(1, turns + 1):
         some = usual[torch.randint(len(usual), (size,), generator=generator, device=usual.device)]
         believed = {one.kind: Believed(one) for one in every}

@@ -14,7 +14,7 @@ import torch
 from torch import Generator
 
 from kbdisk.data.dataset import Tokens
-from kbdisk.randomness import mixed
+from kbdisk.rng import derive_seed
 
 MIN_VALUES = 20  # of a slot, below which none is reserved
 SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values
@@ -26,7 +26,7 @@ def without_reserved(tokens: Tokens, seed: int) -> Tokens:
     """The same tokens with reserved values not known: whole composites, and what came over links that are reserved."""
     units, slot = tokens.units, tokens.slot
     lead = (tokens.free & (units == torch.arange(len(units)))).nonzero()[:, 0]
-    lead = lead[torch.randperm(len(lead), generator=Generator().manual_seed(mixed(seed, SEED)))]
+    lead = lead[torch.randperm(len(lead), generator=Generator().manual_seed(derive_seed(seed, SEED)))]
     lead = lead[slot[lead].argsort(stable=True)]  # by slot, in random order within each
     count = slot[lead].bincount(minlength=len(tokens.layout.fixed))
     rank = torch.arange(len(lead)) - (count.cumsum(0) - count)[slot[lead]]

@@ -40,7 +40,7 @@ from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.sets import SetConfig
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.network.config import ModelConfig
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.training.config import TrainConfig
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Entity, Link, Path
-from kbdisk.schemas.leaf import Text
-from kbdisk.schemas.schema import Property, Schema
+from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema
 
 FEWEST = 10  # entities of a class that some are held out of
 ENOUGH = 3  # properties that entities must have alike to be copies

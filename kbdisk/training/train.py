@@ -21,7 +21,7 @@ from kbdisk.experts.base import Candidates, Report
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.schemas.schema import Schema
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.files import JUDGED
@@ -75,10 +75,10 @@ def train(
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
         trainers, members = _networks(run, data, device, watch, keeping, experts.seconds_for_networks)
     first, *others = members
-    record, shapes = _record(trainers, len(members), data, keeping.source), Shapes.learn(data.codec.schema, entities)
+    record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
     reserved = {} if data.whole is None else reserved_slots(data.training, data.whole)
     trained = Trained(
-        data.codec, first.network, run, record, shapes, first.latent_knn, tuple(others), reserved=reserved
+        data.codec, first.network, run, record, styles, first.latent_knn, tuple(others), reserved=reserved
     )
     return experts.beside(trained)
 

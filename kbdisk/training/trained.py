@@ -22,7 +22,7 @@ from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.schema import Schema
-from kbdisk.shapes import Shapes
+from kbdisk.styles import Styles
 from kbdisk.training.run import Run
 
 
@@ -35,7 +35,7 @@ class Record:
     training: list[str] = field(default_factory=list)  # the ids of those that were trained on
     history: list[dict[str, Any]] = field(default_factory=list)  # the looks at the held-out part
     quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
-    constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (scoring)
+    constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (metrics)
     calibration: dict[str, Any] = field(default_factory=dict)  # of confidence, on the held-out part; empty: nothing was
     unlike_level: float | None = None  # p-value below which an entity is unlike the training data; None: the usual one
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
@@ -62,7 +62,7 @@ class Trained:
     network: DiSK
     run: Run
     record: Record
-    shapes: Shapes | None = None  # how the values that it was trained on are written
+    styles: Styles | None = None  # how the values that it was trained on are written
     latent_knn: LatentKNN | None = None  # nearest neighbours in the network's latent space
     others: tuple[Member, ...] = ()  # further networks of the ensemble
     knn: ExpertGroup | None = None  # each is stacked on the networks and the experts above it

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from kbdisk.constants import Constants
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
+from kbdisk.metrics import Constants
 from kbdisk.network.disk import DiSK
 from kbdisk.training.averaging import Average
 from kbdisk.training.looking import Look, constant_nats, look, measured

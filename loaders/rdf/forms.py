@@ -14,7 +14,7 @@ from kbdisk.entity import Coordinate, Date, Link, Quantity
 from kbdisk.loaders import wikibase
 from kbdisk.loaders.rdf import places
 from kbdisk.loaders.rdf.vocabulary import GEO, LATITUDE, LONGITUDE
-from kbdisk.schemas import calendars
+from kbdisk.schemas.text import calendars
 
 Parts: TypeAlias = dict[str, Any]  # what a form's predicates hold, by what they are for
 

@@ -19,8 +19,8 @@ from kbdisk.entity import Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.numberhabit import NumberHabit, most
 from kbdisk.loaders.rdf import literals, places
 from kbdisk.loaders.rdf.vocabulary import XSD
-from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.numerals import Number, has_int
+from kbdisk.schemas.text import dates, numerals
+from kbdisk.schemas.text.numerals import Number, has_int
 
 Samples = Sequence[str]
 

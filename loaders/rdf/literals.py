@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Known, Quantity, Text, Value
 from kbdisk.loaders.rdf import places
 from kbdisk.loaders.rdf.vocabulary import OURS, RDF, STRING, XSD
-from kbdisk.schemas import dates, numerals
-from kbdisk.schemas.numerals import Number
+from kbdisk.schemas.text import dates, numerals
+from kbdisk.schemas.text.numerals import Number
 
 if TYPE_CHECKING:
     import pyoxigraph

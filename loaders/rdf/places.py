@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kbdisk.entity import Coordinate
-from kbdisk.schemas.numerals import Number, number, show
+from kbdisk.schemas.text.numerals import Number, number, show
 
 EARTH = "http://www.wikidata.org/entity/Q2"
 SYSTEM = re.compile(r"https?://www\.opengis\.net/def/crs/")

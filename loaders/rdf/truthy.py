@@ -15,9 +15,9 @@ from pyoxigraph import Literal, NamedNode
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
 from kbdisk.loaders.rdf.literals import in_language
 from kbdisk.loaders.rdf.vocabulary import XSD
-from kbdisk.schemas import numerals
-from kbdisk.schemas.calendars import to_wikibase
-from kbdisk.schemas.dates import write
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.calendars import to_wikibase
+from kbdisk.schemas.text.dates import write
 
 _DIRECT = re.compile(r"(.+/prop/direct/)P[1-9][0-9]*")
 _KEY = re.compile(r"P[1-9][0-9]*")

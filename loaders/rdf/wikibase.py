@@ -20,8 +20,8 @@ from kbdisk.loaders.kb import Oddities
 from kbdisk.loaders.rdf.nodes import Node
 from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
 from kbdisk.loaders.rdf.vocabulary import LABELS, SKOS, TYPE
-from kbdisk.schemas.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
-from kbdisk.schemas.numerals import is_number
+from kbdisk.schemas.text.calendars import DAY, GREGORIAN, MIDNIGHT, of_wikibase
+from kbdisk.schemas.text.numerals import is_number
 
 __all__ = ["entities", "truthy_predicate", "truthy_term"]
 

@@ -1,13 +1,12 @@
-"""Values made of several leaves: each says what it is made of, takes a value apart and puts it together.
+"""Composites, the kinds of values made of several leaves: quantity, date, coordinate, list, map.
 
-    quantity    date    coordinate    list    map
-
-To add a composite: a frozen dataclass that does what `Composite` says, and one row in COMPOSITES with an
-example. Nothing else needs to know of it.
+To add a composite: a frozen dataclass with the methods of `Composite`, and one row in COMPOSITES with an example. Nothing
+else has to change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kbdisk.entity import Coordinate as Place
@@ -15,17 +14,30 @@ from kbdisk.entity import Date as Day
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.base import EACH, Composite, Kind, Parts, leaves_of, show_pattern
 from kbdisk.schemas.composites.coordinate import Coordinate
-from kbdisk.schemas.composites.date import Date
+from kbdisk.schemas.composites.date import CARRIED, NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.composites.quantity import UNIT_NAMES, VALUE_NAMES, Quantity
+from kbdisk.schemas.kinds import Category, Number, Set
 
-__all__ = ["COMPOSITES", "EACH", "Composite", "Kind", "Parts", "leaves_of", "show_pattern"]
+__all__ = [
+    "COMPOSITES",
+    "EACH",
+    "Composite",
+    "Kind",
+    "Parts",
+    "composite_of",
+    "leaves_of",
+    "quantity_of",
+    "show_pattern",
+]
+
+COORDINATE_NAMES = (frozenset({"lat", "latitude"}), frozenset({"lon", "long", "lng", "longitude"}))
+COORDINATE_KEYS = [{latitude, longitude} for latitude in COORDINATE_NAMES[0] for longitude in COORDINATE_NAMES[1]]
 
 
 class Row(NamedTuple):
-    """A composite: its dataclass, one of it, and values that fit as they come from a loader."""
+    """A row of COMPOSITES: the dataclass, an example, and values from loaders that fit the example."""
 
     composite: type[Any]
     example: Any
@@ -51,3 +63,37 @@ COMPOSITES: dict[str, Row] = {
     ),
     "map": Row(Mapped, Mapped({"name": Category(), "symbol": Category()}), ({"EUR": {"name": "Euro", "symbol": "€"}},)),
 }
+
+
+def composite_of(fields: Mapping[str, Kind]) -> Kind | None:
+    """The quantity, coordinate or date that a part with these fields is, by their names and kinds; None where it is none."""
+    names = set(fields)
+    value, unit = names & VALUE_NAMES, names & UNIT_NAMES
+    if value and unit and value | unit == names:
+        return quantity_of(fields[min(value)], [fields[name] for name in sorted(unit)])
+    if names in (*COORDINATE_KEYS, frozenset().union(*COORDINATE_NAMES)):
+        return Coordinate() if all(isinstance(kind, Number) for kind in fields.values()) else None
+    if {"year"} < names <= {*NUMBERS} or names == {*NUMBERS, *CARRIED}:
+        year = fields["year"]
+        if isinstance(year, Number) and all(isinstance(fields[name], Number) for name in names & {*NUMBERS}):
+            parts = tuple(name for name in NUMBERS if name in names)
+            return Date(parts=parts, minimum=_whole_bound(year.minimum), maximum=_whole_bound(year.maximum))
+    return None
+
+
+def quantity_of(value: Kind | None, units: Iterable[Kind]) -> Quantity | None:
+    """The quantity of a number and the kinds of its unit; None where the value is no number."""
+    if value is not None and not isinstance(value, Number):
+        return None
+    known: dict[str, None] = {}
+    for unit in units:
+        closed = unit.of if isinstance(unit, Set) else unit
+        known |= dict.fromkeys(map(str, getattr(closed, "values", ())))
+    number = value if isinstance(value, Number) else Number()
+    if len(known) == 1:
+        return Quantity(next(iter(known)), value=number)
+    return Quantity(None, known, number, any_unit=not known)
+
+
+def _whole_bound(bound: float | None) -> int | None:
+    return None if bound is None else int(bound)

@@ -1,4 +1,4 @@
-"""The quantities within kinds and values: in lists and maps, too. Paths are those of leaves, without the last key."""
+"""Maps over all quantities within a kind or a value, also those in lists and maps. Paths are those of leaves, without the last key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kbdisk.schemas.composites.quantity import Quantity
 
 
 def map_quantities(kind: Kind, change: Callable[[Path, Quantity], Quantity], path: Path = ()) -> Kind:
-    """A kind with each quantity in it replaced, EACH for any place of a list."""
+    """A kind with each quantity in it replaced; its path has EACH for any place of a list."""
     if isinstance(kind, Quantity):
         return change(path, kind)
     if not isinstance(kind, Listed | Mapped):

@@ -1,4 +1,4 @@
-"""What every composite does, and how composites within composites come out as leaves."""
+"""The protocol of composites, and functions for values of any kind: leaves and composites, also within one another."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from kbdisk.entity import Known, Path, show
 from kbdisk.entity import Link as LinkValue
-from kbdisk.schemas.leaf import Category, Link, Number, Set
-from kbdisk.schemas.numerals import number
+from kbdisk.schemas.kinds import Category, Link, Number, Set
+from kbdisk.schemas.text.numerals import number
 
 Parts: TypeAlias = dict[Path, Any]  # the leaf values of a composite, by their paths within it
 
@@ -18,36 +18,36 @@ EACH = -1  # in the path of a leaf: any place of a list
 
 @runtime_checkable
 class Composite(Protocol):
-    """A value made of leaves."""
+    """A kind whose values are made of leaves."""
 
     def leaves(self) -> dict[Path, Any]:
-        """What it is made of: paths within it (EACH for any index) -> leaves and composites."""
+        """Its parts: paths within it (EACH for any index) -> leaves and composites."""
 
     def apply(self, value: Any) -> Any:
-        """A value as a loader hands it over in the one form that `split` takes; ValueError where it is none."""
+        """A value of a loader in the one form that `split` takes; ValueError where it does not fit."""
 
     def split(self, value: Any) -> Parts:
-        """Its known leaf values."""
+        """The known leaf values of a value."""
 
     def join(self, parts: Mapping[Path, Any]) -> Any:
-        """The value that these are the leaf values of: `join(split(value)) == value`; ValueError where there is none."""
+        """The value with these leaf values: `join(split(value)) == value`; ValueError where there is none."""
 
 
 Kind: TypeAlias = Any  # a leaf or a Composite
 
 
-_KNOWN: dict[type[Any], bool] = {}  # asked once of a type: to ask a protocol of each value takes longer than all else
+_IS_COMPOSITE: dict[type[Any], bool] = {}  # by type: a protocol check for each value takes longer than everything else
 
 
 def _is_composite(kind: Kind) -> bool:
-    of = type(kind)
-    if of not in _KNOWN:
-        _KNOWN[of] = issubclass(of, Composite)
-    return _KNOWN[of]
+    type_ = type(kind)
+    if type_ not in _IS_COMPOSITE:
+        _IS_COMPOSITE[type_] = issubclass(type_, Composite)
+    return _IS_COMPOSITE[type_]
 
 
 def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
-    """The leaves under a path, composites within composites taken apart too."""
+    """The leaves of a kind with their paths under a path; composites within composites have theirs, too."""
     if not _is_composite(kind):
         yield path, kind
         return
@@ -60,10 +60,14 @@ def apply_kind(kind: Kind, value: Any) -> Any:
     if _is_composite(kind):
         return kind.apply(value)
     if isinstance(kind, Number) and isinstance(value, str):
-        with suppress(ValueError):  # then `check` says what is wrong
+        with suppress(ValueError):  # `check` raises the error
             value = number(value.strip())  # JSON has many a number as a string
     if isinstance(kind, Set) and isinstance(value, list):
-        value = [apply_kind(kind.of, one) for one in value if one not in (None, []) and not isinstance(one, Known)]
+        value = [
+            apply_kind(kind.of, member)
+            for member in value
+            if member not in (None, []) and not isinstance(member, Known)
+        ]
     elif isinstance(kind, Link | Set) and is_node(value) and not isinstance(getattr(kind, "of", None), Category):
         value = LinkValue(value["@id"])  # a node that was read with what it is linked from
     kind.check(value)
@@ -71,7 +75,7 @@ def apply_kind(kind: Kind, value: Any) -> Any:
 
 
 def is_node(value: Any) -> bool:
-    """Whether a part is a node of its own, so that what it stands at is a link to it."""
+    """Whether a part has an id of its own, so that it stands for a link to the entity with this id."""
     return isinstance(value, dict) and isinstance(value.get("@id"), str)
 
 
@@ -86,12 +90,12 @@ def split_kind(kind: Kind, value: Any) -> Parts:
 
 
 def join_kind(kind: Kind, parts: Mapping[Path, Any]) -> Any:
-    """The value that leaf values make."""
+    """The value of any kind with these leaf values."""
     return kind.join(parts) if _is_composite(kind) else parts[()]
 
 
 def within(parts: Mapping[Path, Any], *place: str | int) -> Parts:
-    """The leaf values under a place, by their paths from there."""
+    """The leaf values under a place, with paths relative to it."""
     return {path[len(place) :]: value for path, value in parts.items() if path[: len(place)] == place}
 
 

@@ -1,4 +1,4 @@
-"""A place in degrees: latitude within 90, longitude within 180 (or 0 to 360, as it was written)."""
+"""Coordinates in degrees: latitude within 90, longitude within 180 or from 0 to 360, in whichever form it was given."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from kbdisk.entity import Coordinate as Place
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.numerals import number
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.text.numerals import number
 
 NAMES = {"lat": "latitude", "latitude": "latitude"} | dict.fromkeys(("lon", "lng", "long", "longitude"), "longitude")
 PAIR = re.compile(r"\s*([-+]?[\d.]+)(?:\s*[,;]\s*|\s+)([-+]?[\d.]+)\s*")
@@ -38,12 +38,12 @@ class Coordinate:
         return place
 
     def split(self, value: Place) -> Parts:
-        """What is known of it."""
+        """The halves that are known, and the globe."""
         parts = {LATITUDE: value.latitude, LONGITUDE: value.longitude, GLOBE: value.globe or None}
         return {path: part for path, part in parts.items() if part is not None}
 
     def join(self, parts: Mapping[Path, Any]) -> Place:
-        """A place; half of it where half is known."""
+        """A coordinate, of which one half may be unknown."""
         return Place(parts.get(LATITUDE), parts.get(LONGITUDE), parts.get(GLOBE, ""))
 
     def _read(self, value: Any) -> Place:
@@ -54,8 +54,8 @@ class Coordinate:
             halves = {NAMES.get(key): half for key, half in fields.items()}
             if None not in halves and len(halves) == len(fields):
                 return Place(halves.get("latitude"), halves.get("longitude"))
-        spelt = PAIR.fullmatch(value) if isinstance(value, str) else None
-        pair = [number(spelt[1]), number(spelt[2])] if spelt else value
+        match = PAIR.fullmatch(value) if isinstance(value, str) else None
+        pair = [number(match[1]), number(match[2])] if match else value
         if not isinstance(pair, list | tuple) or len(pair) != 2 or tuple(pair) == (None, None):
             raise ValueError(f"expected a latitude and a longitude, got {value!r}")
         return Place(pair[1], pair[0]) if self.longitude_first else Place(pair[0], pair[1])

@@ -1,4 +1,4 @@
-"""A date: (day, month, year), as much of it as is known. No 30 February, in any year of any length."""
+"""Dates: year, month and day, of which any may be unknown. A date that does not exist (30 February) does not fit."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, Literal
 
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Path
-from kbdisk.schemas import dates
 from kbdisk.schemas.composites.base import Parts, fields_of
-from kbdisk.schemas.leaf import EXACT_NUMBER, Category, Number
+from kbdisk.schemas.kinds import EXACT_NUMBER, Category, Number
+from kbdisk.schemas.text import dates
+from kbdisk.schemas.text.calendars import DAYS, is_leap
 
 NUMBERS = ("year", "month", "day")
 CARRIED = ("precision", "time", "calendar", "note")
-LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 COARSE = ("decade", "century", "millennium")
-_APART = r"(?:\s*+[-/.]\s*+|[^\S ]*+ \s*+)"  # a mark among white space, or white space with a blank in it
-SPLIT = re.compile(rf"\s*+(\d{{1,4}}){_APART}(\d{{1,4}}){_APART}(\d{{1,4}})\s*+")
+_SEPARATOR = r"(?:\s*+[-/.]\s*+|[^\S ]*+ \s*+)"  # a mark among white space, or white space with a blank in it
+NUMERIC_DATE = re.compile(rf"\s*+(\d{{1,4}}){_SEPARATOR}(\d{{1,4}}){_SEPARATOR}(\d{{1,4}})\s*+")
 
 
 @dataclass(frozen=True)
 class Date:
-    """(day, month, year). `order` reads strings such as 28/11/1912; `coarse` learns decades and centuries, too."""
+    """A date. `order` is that of strings such as 28/11/1912; with `coarse` decades and centuries are learnt, too."""
 
     order: Literal["iso", "dmy", "mdy", "ymd"] = "iso"
     parts: tuple[str, ...] = NUMBERS
@@ -33,7 +33,7 @@ class Date:
     coarse: bool = False
 
     def leaves(self) -> dict[Path, Any]:
-        """Its numbers, and how precise it is where that says more than which are there."""
+        """Year, month and day; and the precision, where decades and centuries are learnt."""
         bounds = {"year": (self.minimum, self.maximum), "month": (1, 12), "day": (1, 31)}
         leaves: dict[Path, Any] = {
             (name,): Number(True, *bounds[name], tolerance=EXACT_NUMBER) for name in NUMBERS if name in self.parts
@@ -49,12 +49,12 @@ class Date:
         return day
 
     def split(self, value: Day) -> Parts:
-        """What is known of it."""
+        """The numbers that are known, and the texts that are carried along."""
         numbers = {(name,): number for name in NUMBERS if (number := getattr(value, name)) is not None}
-        return numbers | {(name,): said for name in CARRIED if (said := getattr(value, name))}
+        return numbers | {(name,): part for name in CARRIED if (part := getattr(value, name))}
 
     def join(self, parts: Mapping[Path, Any]) -> Day:
-        """A day that there is."""
+        """A date that exists; ValueError where the parts make none."""
         numbers: dict[str, Any] = {
             name: None if (number := parts.get((name,))) is None else int(number) for name in NUMBERS
         }
@@ -63,9 +63,9 @@ class Date:
         return day
 
     def mended(self, parts: Mapping[str, Any], free: Collection[str]) -> dict[str, Any]:
-        """A day that there is, of parts drawn one by one: its free parts give way."""
-        told = Day(parts.get("year"), parts.get("month"), parts.get("day"), calendar=parts.get("calendar", ""))
-        day = nearest(told, free, self.minimum, self.maximum)
+        """The nearest date that exists to parts drawn independently of each other; only free parts change."""
+        parsed = Day(parts.get("year"), parts.get("month"), parts.get("day"), calendar=parts.get("calendar", ""))
+        day = nearest(parsed, free, self.minimum, self.maximum)
         numbers = {name: number for name in NUMBERS if (number := getattr(day, name)) is not None}
         return {**{name: part for name, part in parts.items() if name not in NUMBERS}, **numbers}
 
@@ -88,33 +88,33 @@ class Date:
             if isinstance(day, Day):
                 return day
             raise ValueError(f"expected one date, got the interval {text!r}")
-        found = SPLIT.fullmatch(text)
-        if found is None:
+        match = NUMERIC_DATE.fullmatch(text)
+        if match is None:
             raise ValueError(f"expected a date in the order {self.order}, got {text!r}")
-        if len(found[1 + self.order.index("y")]) < 3:
+        if len(match[1 + self.order.index("y")]) < 3:
             raise ValueError(f"expected a date in the order {self.order} with its whole year, got {text!r}")
-        told = dict(zip(self.order, map(int, found.groups()), strict=True))
-        return Day(told["y"], told["m"], told["d"])
+        numbers = dict(zip(self.order, map(int, match.groups()), strict=True))
+        return Day(numbers["y"], numbers["m"], numbers["d"])
 
 
 def check(day: Day) -> None:
-    """Refuse a day that there is not; a month alone, or a day without a year, may be any that there is in some year."""
+    """Refuse a date that does not exist. A month alone, or a day without a year, has to exist in some year."""
     if day.month is not None and not (1 <= day.month <= 12 or 21 <= day.month <= 24):
         raise ValueError(f"expected a month from 1 to 12, got {day.month}")
     if day.day is None:
         return
-    longest = 31 if day.month is None else LENGTHS[day.month - 1] if day.month <= 12 else 0
-    leap = day.year is None or (day.year % 4 == 0 and (day.year % 100 != 0 or day.year % 400 == 0)) or day.calendar
+    longest = 31 if day.month is None else DAYS[day.month - 1] if day.month <= 12 else 0
+    leap = day.year is None or is_leap(day.year) or day.calendar
     if not 1 <= day.day <= (28 if day.month == 2 and not leap else longest):
         raise ValueError(f"expected a day that there is, got {day.day} of month {day.month} in {day.year}")
 
 
 def nearest(day: Day, free: Collection[str], minimum: int | None = None, maximum: int | None = None) -> Day:
-    """The day that there is nearest to one that there is not, where only some of its parts may change.
+    """The nearest date that exists, where only the free parts may change; the date itself where there is none.
 
-    Parts of a date are drawn one by one, each for itself likely: 30, and February. Itself where nothing else is left.
+    Parts of a date are drawn independently of each other, such as 30 and February.
     """
-    if _there_is(day):
+    if _exists(day):
         return day
     low, high = -math.inf if minimum is None else minimum, math.inf if maximum is None else maximum
     others: list[Day] = []
@@ -123,12 +123,12 @@ def nearest(day: Day, free: Collection[str], minimum: int | None = None, maximum
     elif "month" in free and day.month is not None:
         others = [replace(day, month=day.month % 12 + 1)]  # no two months that follow each other are short
     elif "year" in free and day.year is not None:
-        years = [day.year + way * far for far in range(1, 9) for way in (-1, 1)]
+        years = [day.year + sign * distance for distance in range(1, 9) for sign in (-1, 1)]
         others = [replace(day, year=year) for year in years if low <= year <= high]
-    return next((other for other in others if _there_is(other)), day)
+    return next((other for other in others if _exists(other)), day)
 
 
-def _there_is(day: Day) -> bool:
+def _exists(day: Day) -> bool:
     try:
         check(day)
     except ValueError:

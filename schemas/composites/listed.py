@@ -1,4 +1,4 @@
-"""A list of parts: a count, and the leaves of each part by its place."""
+"""Lists of parts or values: as leaves a count, and the leaves of each item by its place."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any
 
 from kbdisk.entity import Known, Link, Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts, apply_kind, join_kind, split_kind, within
-from kbdisk.schemas.leaf import EXACT_NUMBER, Number, Set
+from kbdisk.schemas.kinds import EXACT_NUMBER, Number, Set
 
 COUNT = ("count",)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Parts with these fields, or (with one field of the name "") values of one kind; at most `most` are learnt."""
+    """A list of parts with these fields, or (with the one field "") of values of one kind; at most `most` are learnt."""
 
     fields: Mapping[str, Kind]
     most: int | None = None
 
     def leaves(self) -> dict[Path, Any]:
-        """How many there are, and the fields of each."""
+        """The count, and the fields of each item."""
         inner: dict[Path, Any] = {(EACH, *_key(name)): kind for name, kind in self.fields.items()}
         return {COUNT: Number(integer=True, minimum=0, maximum=self.most, tolerance=EXACT_NUMBER), **inner}
 
     def apply(self, value: Any) -> list[Any]:
-        """A list, or a part alone, which is a list of one."""
+        """A list; a value that is no list becomes a list of one."""
         return [self._item(item) for item in (value if isinstance(value, list) else [value])]
 
     def split(self, value: list[Any]) -> Parts:
-        """The count and what is known of each part; what no field is for is carried along as it is."""
+        """The count and the known values of each part; values of unknown keys are carried along as they are."""
         parts: Parts = {COUNT: len(value)}
         for place, item in enumerate(value):
             named = isinstance(item, dict) and "" not in self.fields
@@ -41,7 +41,7 @@ class Listed:
         return parts
 
     def join(self, parts: Mapping[Path, Any]) -> list[Any]:
-        """As many parts as are counted, each with what is known of it."""
+        """As many parts as the count, each with its known values."""
         places = {path[0] for path in parts if isinstance(path[0], int)}
         count = parts.get(COUNT, max(places, default=-1) + 1)
         if places and max(places) >= count:
@@ -54,7 +54,7 @@ class Listed:
         if "" in self.fields:
             return None if item == [] and not self._of_lists("") else apply_kind(self.fields[""], item)
         if isinstance(item, Link):
-            return {"@id": item.id}  # a part that stands elsewhere
+            return {"@id": item.id}  # a part that is given elsewhere
         if item == []:
             return {}  # an empty part, as PHP writes it
         if not isinstance(item, dict):
@@ -62,7 +62,7 @@ class Listed:
         return {key: self._field(key, value) for key, value in item.items()}
 
     def _of_lists(self, field: str) -> bool:
-        """Whether an empty list is a value of a field, and no gap."""
+        """Whether an empty list is a value of a field, instead of a gap."""
         return isinstance(self.fields[field], Listed | Set)
 
     def _field(self, key: str, value: Any) -> Any:

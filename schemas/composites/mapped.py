@@ -1,4 +1,4 @@
-"""A map whose keys are labels and no names of properties: currencies.EUR.name. As leaves it is a list of parts with a key."""
+"""Maps whose keys are labels, not names of properties: currencies.EUR.name. As leaves a map is a list of parts with a key."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import EACH, Kind, Parts
 from kbdisk.schemas.composites.listed import COUNT, Listed
-from kbdisk.schemas.leaf import Category
+from kbdisk.schemas.kinds import Category
 
 KEY = "key"
-ALONE = "value"  # the field that a value without fields stands in
+ALONE = "value"  # the field of a value without fields
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """Entries with these fields under keys of this kind; with one field of the name "" each entry is a value."""
+    """A map of keys of this kind to parts with these fields or, with the one field "", to values of one kind."""
 
     fields: Mapping[str, Kind]
     key: Kind = Category()
     most: int | None = None
 
     def leaves(self) -> dict[Path, Any]:
-        """How many entries, the key of each, and its fields."""
+        """The count, the key of each entry, and its fields."""
         return {COUNT: self._list().leaves()[COUNT], (EACH, KEY): self.key} | {
             path: kind for path, kind in self._list().leaves().items() if path not in (COUNT, (EACH, KEY))
         }
@@ -41,7 +41,7 @@ class Mapped:
         return self._list().split(self._entries(value))
 
     def join(self, parts: Mapping[Path, Any]) -> dict[str, Any]:
-        """The map; an entry whose key is not known has no place in one."""
+        """The map; ValueError where the key of an entry is unknown, or two are equal."""
         return self._map(self._list().join(parts))
 
     def _list(self) -> Listed:

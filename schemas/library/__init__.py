@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from kbdisk.errors import SchemaError
-from kbdisk.schemas.suggest import did_you_mean
+from kbdisk.schemas.text.names import did_you_mean
 
 FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """What the library has."""
+    """The names of the schemas in the library."""
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 

@@ -1,6 +1,6 @@
 """The schema of a tabular benchmark set, made from the `info.json` that TabDDPM keeps beside its arrays.
 
-Number columns are num_0, num_1, ..., category columns cat_0, cat_1, ...; what is predicted is the target.
+Number columns are num_0, num_1, ..., category columns cat_0, cat_1, ...; the target is predicted.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from typing import Any
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites.base import Kind
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 TARGET = "target"
 
 
 def schema_of(info: Mapping[str, Any]) -> Schema:
-    """The schema that an info.json tells; every column is there in every entity, so each is required."""
+    """The schema of an info.json. Every column is required, as every entity has it."""
     name = str(info.get("name", "a tabular set"))
     columns: dict[str, Kind] = {f"num_{n}": Number() for n in range(_count(info, name, "n_num_features"))}
     columns |= {f"cat_{n}": Category() for n in range(_count(info, name, "n_cat_features"))}

@@ -14,9 +14,10 @@ from benchmarks.progress import Progress
 from benchmarks.properties import Target, Task, evaluate_baseline, predictions, scores
 from kbdisk.api import Model
 from kbdisk.entity import Entity
-from kbdisk.evaluation import Scope, evaluate
-from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.evaluation.evaluate import Scope, evaluate
+from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SCHEMA = of_one_class(
     {("x",): Property(Number()), ("kind",): Property(Category()), ("name",): Property(Text())},

@@ -272,7 +272,7 @@ def test_masks_and_sources_are_pooled_statement_by_statement():
 def test_the_generated_source_satisfies_its_shapes_and_a_wrong_value_does_not(tmp_path):
     from benchmarks.consistency import SHAPES as FOLDER
     from benchmarks.consistency import generated, turtle, violations
-    from kbdisk.schemas import imports
+    from kbdisk.schemas import importers
 
     file, shapes = tmp_path / "made.ttl", FOLDER / "generated.ttl"
     entities = generated(60)
@@ -283,7 +283,7 @@ def test_the_generated_source_satisfies_its_shapes_and_a_wrong_value_does_not(tm
     person.tree.pop("left", None)
     file.write_text("\n".join(turtle(entities)))
     assert violations(file, shapes) == {"MaxInclusive of grade": 1, "LessThan of born": 1}
-    kinds = {one.kind for of in imports.read(shapes).schema.classes.values() for one in of.constraints}
+    kinds = {one.kind for of in importers.read(shapes).schema.classes.values() for one in of.constraints}
     assert kinds >= {
         "less_than", "less_than_or_equals", "equals", "disjoint", "count", "has_value", "unique_language", "values", "closed",
     }  # fmt: skip

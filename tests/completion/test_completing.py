@@ -21,9 +21,10 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.estimates import ESTIMATES
 from kbdisk.evaluation.calibration import Line
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import Rule
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.schema import Schema, of_one_class
 
 PREDICTED = {"size", "mass", "born", "at", "colour", "new", "tags", "parts", "near"}
 

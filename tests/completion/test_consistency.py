@@ -10,8 +10,8 @@ from models import calibrated, tiny
 from kbdisk.completion import complete
 from kbdisk.completion.consistency import Consistency, renamed
 from kbdisk.entity import Entity, Filled
-from kbdisk.schemas import imports
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas import importers
+from kbdisk.schemas.yaml import loads
 
 SCHEMA = """
 kbdisk: 1
@@ -61,7 +61,7 @@ def test_of_two_predictions_that_break_a_constraint_the_surer_is_kept(model):
 
 def test_shapes_of_a_file_hold_for_entities_of_their_classes(tmp_path, model):
     (tmp_path / "shapes.ttl").write_text(SHAPES)
-    shapes = imports.read(tmp_path / "shapes.ttl").schema
+    shapes = importers.read(tmp_path / "shapes.ttl").schema
     plain = replace(model.schema, classes={"Range": replace(model.schema.classes[""], name="Range", constraints=())})
     consistency = Consistency(plain, shapes, [])
     of_it, other = (Entity("n", {"high": 30}, (name,)) for name in ("http://ex.org/Range", "http://ex.org/Other"))

@@ -16,10 +16,11 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.constraints import Constraint, ValueShape, View, read_short, violations
-from kbdisk.schemas.leaf import Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Text as TextKind
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 
 def class_of(*constraints, name="Thing", **kinds):
@@ -271,7 +272,7 @@ def test_pyshacl_finds_nothing_wrong_with_what_is_kept(tmp_path):
     import pyshacl
     import rdflib
 
-    from kbdisk.schemas import shacl
+    from kbdisk.schemas.importers import shacl
 
     (tmp_path / "shapes.ttl").write_text(SHAPES)
     of = shacl.read(tmp_path / "shapes.ttl").schema.classes["Person"]

@@ -16,8 +16,9 @@ from kbdisk.completion.choices import Choices
 from kbdisk.completion.fields import AXIOM, LABEL, fields_of, why_never
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as EntityLink
-from kbdisk.schemas.leaf import Link, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Link, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.training.folder import open_folder, save
 
 

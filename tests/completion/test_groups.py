@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kbdisk.completion.groups import Groups
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 STATS = [("stats", name) for name in ("hp", "attack", "speed")]
 OTHERS = [("minTemp",), ("max_temp",), ("height",)]

@@ -15,7 +15,7 @@ from kbdisk.completion.trusting import Trusting
 from kbdisk.entity import Entity
 from kbdisk.evaluation.calibration import Line
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.yaml import loads
 
 SCHEMA = """
 kbdisk: 1

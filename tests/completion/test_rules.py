@@ -10,7 +10,7 @@ from tables import for_each
 
 from kbdisk.completion.rules import RuleFiller, no_presence
 from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.yaml import loads
 
 SCHEMA = """
 kbdisk: 1

@@ -6,8 +6,9 @@ from models import tiny_run
 import kbdisk
 from kbdisk.completion.siblings import FEW, Siblings
 from kbdisk.entity import Entity, Filled, Link
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 AMOUNT, CURRENCY = ("price", "amount"), ("price", "currency")
 SCHEMA = of_one_class({AMOUNT: Property(Number()), CURRENCY: Property(Category(), "ignore")})

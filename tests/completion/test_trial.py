@@ -13,9 +13,10 @@ from kbdisk.data.parse import read
 from kbdisk.entity import NOVALUE, Entity, Link
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.schemas.composites import Date
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 SOME = 12
 

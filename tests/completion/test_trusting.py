@@ -10,9 +10,8 @@ from models import calibrated
 from things import entities
 
 from kbdisk.completion import complete
-from kbdisk.constants import Constants
 from kbdisk.evaluation.calibration import Line
-from kbdisk.marginals import Marginals
+from kbdisk.metrics import Constants, Marginals
 from kbdisk.training.trained import Trained
 
 

@@ -25,9 +25,10 @@ from kbdisk.experts.base import Stacked
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.jsonio import dump_json
 from kbdisk.schemas.composites.listed import Listed
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
+from kbdisk.schemas.yaml import loads
 from kbdisk.training.train import train
 
 NAMES = [path for path in schema().classes[""].properties if path != ("id",)]

@@ -27,10 +27,11 @@ from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Text as TextLeaf
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Text as TextLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 
 KNOWN = phones()
 CODEC = Codec.fit(PHONES, KNOWN)

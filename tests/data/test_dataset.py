@@ -16,8 +16,9 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens, batches, by_chance, shuffled
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity
 from kbdisk.experts.base import visibility_levels
-from kbdisk.schemas.leaf import Category
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Category
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 PHONE_CODEC, WORLD_CODEC = Codec.fit(PHONES, phones()), Codec.fit(WORLD, world())
 

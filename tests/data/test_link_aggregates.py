@@ -12,9 +12,10 @@ from tables import for_each
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig, links
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Link
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Number, Set
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Number, Set
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 SCHEMA = Schema(
     {

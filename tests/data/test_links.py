@@ -11,9 +11,10 @@ from worlds import WORLD, city, country, world
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Date, Entity, Link
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 
 @pytest.fixture(scope="module")

@@ -20,16 +20,16 @@ from kbdisk.data.slots import CLASSES, Source
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as LinkValue
-from kbdisk.evaluation import evaluate
+from kbdisk.evaluation.evaluate import evaluate
 from kbdisk.sampling import sample
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.inference import infer
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
+from kbdisk.schemas.infer import infer
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text, nearest
 from kbdisk.schemas.merging import merged
-from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.values import nearest
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.train import train
 
 SCHEMA = Schema(

@@ -14,8 +14,9 @@ from kbdisk.entity import Entity, Quantity
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 
 RATES = {"EUR": 1.0, "USD": 1.1, "JPY": 160.0}
 

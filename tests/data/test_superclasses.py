@@ -14,9 +14,10 @@ from kbdisk.data import Codec
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.superclasses import MAX_SUPERCLASSES, MIN_ENTITIES, Superclasses, hierarchy_of
 from kbdisk.entity import Entity, Link
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 SCHEMA = Schema({"": Class("", {("x",): Property(Number()), ("subClassOf",): Property(LinkLeaf())})})
 

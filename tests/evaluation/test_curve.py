@@ -9,10 +9,8 @@ import pytest
 from models import tiny
 from worlds import PHONES, phones
 
-from kbdisk.evaluation import Scope, curve, evaluate
-from kbdisk.evaluation.curve import LIMIT, SHARES, TEXTS, Curve, Line
-from kbdisk.evaluation.exam import Exam
-from kbdisk.evaluation.questions import posed
+from kbdisk.evaluation.curve import LIMIT, SHARES, TEXTS, Curve, Line, curve
+from kbdisk.evaluation.evaluate import Evaluation, Scope, evaluate, question_batches
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +25,8 @@ def line(ours, constant=2.0, path="x") -> Line:
 
 def test_what_is_given_at_one_share_is_given_at_each_larger_one(handsets):
     trained, entities = handsets
-    exam = Exam.of(trained, entities, None, Scope())
-    for one in posed(exam.tokens, exam.questions):
+    exam = Evaluation.of(trained, entities, None, Scope())
+    for one in question_batches(exam.tokens, exam.questions):
         open = one.batch.known & ~one.hidden & ~one.batch.fixed
         shown = [one.visible(share, seed=5) for share in SHARES]
         assert all(bool((more | ~less).all()) for less, more in pairwise(shown))

@@ -25,7 +25,7 @@ from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
 from kbdisk.leaves import KINDS
-from kbdisk.schemas.inference import infer
+from kbdisk.schemas.infer import infer
 
 
 def found(drift: Drift) -> dict[tuple[str, str], int]:
@@ -205,7 +205,8 @@ def test_memory_is_bounded_whatever_the_keys_are(monkeypatch):
 def test_a_kind_of_leaf_that_compares_nothing_is_left_alone(monkeypatch):
     from counts import COUNT, Count
 
-    from kbdisk.schemas.schema import Property, of_one_class
+    from kbdisk.schemas.property import Property
+    from kbdisk.schemas.schema import of_one_class
 
     monkeypatch.setitem(KINDS, Count, COUNT)
     schema = of_one_class({("n",): Property(Count())})

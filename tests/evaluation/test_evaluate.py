@@ -16,14 +16,13 @@ from kbdisk.data.parse import read
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
-from kbdisk.evaluation import Scope, Sides, evaluate, summary
-from kbdisk.evaluation.exam import Exam
+from kbdisk.evaluation.evaluate import Evaluation, Scope, SourcePartition, evaluate, question_batches, summary
 from kbdisk.evaluation.intervals import Levels
-from kbdisk.evaluation.questions import posed
+from kbdisk.metrics import Case, overlapping
 from kbdisk.schemas.composites.listed import COUNT
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
-from kbdisk.scoring import Case, overlapping
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +38,9 @@ def places():
 
 
 def asked(trained, entities, given: float | None = None, **scope) -> dict[tuple[str, int], Case]:
-    exam = Exam.of(trained, entities, None, Scope(**scope))
+    exam = Evaluation.of(trained, entities, None, Scope(**scope))
     found = {(exam.readings[case.entity].id, case.slot): case for case in exam.cases(given)}
-    assert len(found) == len(exam.choice.values) + len(exam.choice.unread)
+    assert len(found) == len(exam.chosen.values) + len(exam.chosen.unread)
     return found
 
 
@@ -110,7 +109,7 @@ def test_it_finds_what_asking_for_one_value_at_a_time_finds(which, every, reques
             said = said_of(kind, belief, codec)
             nats = -float(belief.log_prob(codec.encode([truth])))
         assert case.truth == truth
-        assert case.said == (pytest.approx(said, rel=1e-4) if kind == "number" else said)
+        assert case.prediction == (pytest.approx(said, rel=1e-4) if kind == "number" else said)
         assert case.nats == pytest.approx(nats, rel=1e-3, abs=1e-3)
         if kind == "number":
             assert case.mean == pytest.approx(float(belief.expected()), rel=1e-3)
@@ -124,9 +123,9 @@ def test_it_finds_what_asking_for_one_value_at_a_time_finds(which, every, reques
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_hidden_changes_no_answer(which, whole, request):
     trained, entities = request.getfixturevalue(which)
-    exam = Exam.of(trained, entities, None, Scope(whole=whole))
+    exam = Evaluation.of(trained, entities, None, Scope(whole=whole))
     assert exam.questions
-    for one in posed(exam.tokens, exam.questions):
+    for one in question_batches(exam.tokens, exam.questions):
         unseen = ~one.batch.seen(one.visible())
         assert bool((unseen & ~one.hidden).any()) == (which == "places" and len(one.batch.needs) > 0)
         blank = {
@@ -152,7 +151,7 @@ def test_parts_are_hidden_one_by_one_or_as_a_whole(handsets):
     codec = trained.codec
     month, day, year = (codec.slot("Phone", ("launch", part)) for part in ("month", "day", "year"))
     for whole, expected in ((False, {month}), (True, {month, day, year})):
-        exam = Exam.of(trained, entities, None, Scope(whole=whole))
+        exam = Evaluation.of(trained, entities, None, Scope(whole=whole))
         hidden = [one.hidden for one in exam.questions if month in one.asked]
         assert hidden
         assert all(set(one) == expected for one in hidden)
@@ -162,10 +161,10 @@ def test_the_length_of_a_list_is_asked_for_without_its_places(handsets):
     trained, entities = handsets
     codec = trained.codec
     count = codec.slot("Phone", ("cameras", *COUNT))
-    exam = Exam.of(trained, entities, None, Scope())
+    exam = Evaluation.of(trained, entities, None, Scope())
     under = {number for number, slot in enumerate(codec.slots) if slot.path[0] == "cameras"}
     assert all(set(one.hidden) == under for one in exam.questions if count in one.asked)
-    (batch,) = (one for one in posed(exam.tokens, exam.questions, 10**6))
+    (batch,) = (one for one in question_batches(exam.tokens, exam.questions, 10**6))
     for number, question in enumerate(batch.questions):
         own = batch.batch.entity == number
         assert set(batch.batch.slot[own & batch.asked].tolist()) == set(question.asked)
@@ -175,9 +174,9 @@ def test_the_length_of_a_list_is_asked_for_without_its_places(handsets):
 def test_given_properties_are_seen_and_never_asked_for(handsets):
     trained, entities = handsets
     row = trained.codec.slot("Phone", ("row",))
-    exam = Exam.of(trained, entities, None, Scope())
+    exam = Evaluation.of(trained, entities, None, Scope())
     assert all(row not in one.asked for one in exam.questions)
-    for one in posed(exam.tokens, exam.questions):
+    for one in question_batches(exam.tokens, exam.questions):
         assert bool(one.visible(0.0)[one.batch.slot == row].all())
 
 
@@ -203,7 +202,7 @@ def copies():
 @pytest.mark.slow
 def test_a_value_that_stands_twice_is_told_and_one_that_stands_alone_is_not(copies):
     trained, entities = copies
-    rows = {row["path"]: row for row in evaluate(trained, Sides.of(trained, entities).fair)}
+    rows = {row["path"]: row for row in evaluate(trained, SourcePartition.of(trained, entities).fair)}
     assert rows["a"]["n"] == 20
     assert rows["a"]["better"] == rows["b"]["better"] == 1.0
     assert rows["x"]["better"] < 0.2
@@ -228,16 +227,16 @@ def test_at_most_so_many_values_of_each_property_are_asked_for_always_the_same(h
 
 def test_of_texts_at_most_so_many_of_all_properties_are_asked_for(handsets):
     trained, entities = handsets
-    exams = [Exam.of(trained, entities, None, Scope(limit=7, texts=3, texts_in_all=most)) for most in (None, 1)]
-    asked_for = [Counter(trained.codec.slots[slot].kind for _, slot in exam.choice.values) for exam in exams]
+    exams = [Evaluation.of(trained, entities, None, Scope(limit=7, texts=3, texts_in_all=most)) for most in (None, 1)]
+    asked_for = [Counter(trained.codec.slots[slot].kind for _, slot in exam.chosen.values) for exam in exams]
     assert asked_for[0]["text"] > 1
     assert asked_for[1] == {**asked_for[0], "text": 1}
 
 
 def test_where_the_time_ends_a_random_part_was_asked_for(handsets, monkeypatch):
-    monkeypatch.setattr("kbdisk.evaluation.exam.BLOCK", 60)
+    monkeypatch.setattr("kbdisk.evaluation.evaluate.QUESTIONS_PER_BLOCK", 60)
     trained, entities = handsets
-    exam = Exam.of(trained, entities, None, Scope(texts=1))
+    exam = Evaluation.of(trained, entities, None, Scope(texts=1))
     whole, part = list(exam.cases()), list(exam.cases(seconds=0.0))
     assert 0 < len(part) < len(whole) / 2
     assert {(case.entity, case.slot) for case in part} <= {(case.entity, case.slot) for case in whole}
@@ -302,13 +301,13 @@ def test_progress_is_told(handsets):
 def test_entities_are_sorted_by_what_the_model_knows_of_them(handsets):
     trained, entities = handsets
     stranger, new = Entity("s", {}, ("Car",)), Entity("n", {"oem": "Nokia"}, ("Phone",))
-    sides = Sides.of(trained, [*entities, stranger, new])
+    sides = SourcePartition.of(trained, [*entities, stranger, new])
     assert {one.id for one in sides.held_out} == set(trained.record.validation)
     assert {one.id for one in sides.trained_on} == set(trained.record.training)
-    assert (sides.new, len(sides.strangers)) == ([new], 1)
+    assert (sides.new, len(sides.without_class)) == ([new], 1)
     assert {one.id for one in sides.fair} == {*trained.record.validation, "n"}
     known = [one for one in entities if one.id in trained.record.training]
-    assert Sides.of(trained, known).fair == known
+    assert SourcePartition.of(trained, known).fair == known
 
 
 def test_an_id_that_is_a_place_in_another_source_says_nothing(handsets):
@@ -318,10 +317,10 @@ def test_an_id_that_is_a_place_in_another_source_says_nothing(handsets):
         Entity("1", {"oem": "Nokia"}, ("Phone",), position=1, nameless=True),
         Entity("a", {"oem": "Nokia"}, ("Phone",), position=2),
     ]
-    assert Sides.of(trained, rows).new == []
-    assert Sides.of(trained, rows, same=False).new == rows[:1]
+    assert SourcePartition.of(trained, rows).new == []
+    assert SourcePartition.of(trained, rows, is_same_source=False).new == rows[:1]
     named = replace(rows[0], nameless=False)  # an id that happens to be a number
-    assert Sides.of(trained, [named], same=False).new == []
+    assert SourcePartition.of(trained, [named], is_same_source=False).new == []
 
 
 def test_a_summary_is_of_what_can_be_compared():

@@ -23,8 +23,9 @@ from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import Sides, reserved_questions
-from kbdisk.schemas.leaf import Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.reserve import without_reserved

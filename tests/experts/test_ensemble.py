@@ -19,8 +19,9 @@ from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.likelihood import log_prob
 from kbdisk.sampling import sample
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training import checkpoint
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import another, several

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts.features import BLOCKS, NUMBER_HASH, HashedFeatures, hash_signs, most_frequent_slots
-from kbdisk.schemas.leaf import Category, Number, Set, Text
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 LEAVES = {("x",): Number(), ("side",): Category(), ("name",): Text(), ("tags",): Set()}
 TREES = [

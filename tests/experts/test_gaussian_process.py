@@ -21,8 +21,9 @@ from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
 from kbdisk.experts.queries import Sides
-from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.reserve import without_reserved

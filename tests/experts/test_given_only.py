@@ -21,8 +21,9 @@ from kbdisk.experts import given_only, serialize
 from kbdisk.experts.base import LITTLE, USUAL
 from kbdisk.experts.config import BoostedTreesConfig, GivenOnlyConfig, KNNConfig
 from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import Run
 from kbdisk.training.train import train

@@ -19,8 +19,9 @@ from kbdisk.experts import knn, serialize
 from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.experts.queries import Sides
-from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.reserve import without_reserved

@@ -18,8 +18,9 @@ from kbdisk.experts import serialize
 from kbdisk.experts.base import Inputs, Stacked
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.label_regression import Design, LabelRegression, fitted
-from kbdisk.schemas.leaf import Category, Number, Set
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Set
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import Run
 from kbdisk.training.train import train

@@ -21,8 +21,9 @@ from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.around import WIDTHS
 from kbdisk.schemas.composites import Coordinate
 from kbdisk.schemas.composites.listed import COUNT, Listed
-from kbdisk.schemas.leaf import Category, Link, Number, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Link, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build
 from kbdisk.training.state import Progress

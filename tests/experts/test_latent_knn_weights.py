@@ -22,7 +22,7 @@ from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.around import centred
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 KEY = (0, USUAL)
 HELD = 100

@@ -16,8 +16,9 @@ from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.line import Line
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.target_scale import TargetScale
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 
 def fitted(pairs: list[tuple[float, float]]) -> tuple[Line | None, torch.Tensor, TargetScale]:

@@ -22,9 +22,10 @@ from kbdisk.experts import presence_trees, serialize
 from kbdisk.experts.config import PresenceTreesConfig
 from kbdisk.experts.presence_trees import PresenceTrees, weight_of_trees
 from kbdisk.schemas.composites import Date
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import Run
 

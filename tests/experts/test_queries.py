@@ -11,7 +11,7 @@ from kbdisk.entity import Date, Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.experts.features import HashedFeatures, most_frequent_slots
 from kbdisk.experts.queries import draw_entities, masked_alone, questions_alone, usual_amounts
-from kbdisk.schemas.inference import infer
+from kbdisk.schemas.infer import infer
 from kbdisk.schemas.schema import Schema
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planted import Planter, add_noise, planted_table
 
 from kbdisk.experts.rules import Column, Links, civil, fit_line, holds, log_tail, search, years_between
-from kbdisk.schemas.rules import date_of, days_of, whole_years
+from kbdisk.schemas.text.calendars import date_of_day_number, day_number, whole_years
 
 LONG = 1000.0  # seconds: no test ends by the clock
 
@@ -112,15 +112,15 @@ def test_the_factor_of_a_unit_is_found_to_the_digit(factor, offset, seed):
 
 @given(st.integers(-1_000_000, 4_000_000))
 def test_a_day_has_one_number(days):
-    date = date_of(days)
-    assert days_of(date) == days
+    date = date_of_day_number(days)
+    assert day_number(date) == days
     assert [int(part[0]) for part in civil(np.array([days]))] == [date.year, date.month, date.day]
 
 
 @given(st.integers(600_000, 740_000), st.integers(0, 40_000))
 def test_whole_years_are_the_same_for_one_entity_and_for_a_column(born, lived):
     column = years_between(np.array([born + lived, np.nan]), np.array([born, born]))
-    assert column[0] == whole_years(date_of(born + lived), date_of(born))
+    assert column[0] == whole_years(date_of_day_number(born + lived), date_of_day_number(born))
     assert np.isnan(column[1])
 
 

@@ -21,7 +21,7 @@ from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.pointer import PointerBelief, Targets
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 
 def mixed(own: list[float], codes: list[int], masses: list[float], weight: float) -> list[float]:

@@ -228,7 +228,7 @@ def _given(source: str) -> dict[str, dict[tuple[Any, ...], str]]:
     """What a source gives, by entity and path; an empty one where it cannot be read, which the command will say."""
     import kbdisk
     from kbdisk.errors import KBDiskError
-    from kbdisk.schemas.numerals import of_any_length
+    from kbdisk.schemas.text.numerals import of_any_length
 
     try:
         with warnings.catch_warnings(), of_any_length():

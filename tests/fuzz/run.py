@@ -128,7 +128,6 @@ def import_all() -> None:
     import yaml
 
     import kbdisk.api
-    import kbdisk.checking
     import kbdisk.inspection
 
     del linkml_runtime, pyarrow, pyoxigraph, rdflib, rich, yaml, kbdisk

@@ -10,7 +10,7 @@ import pytest
 
 import kbdisk
 from kbdisk.errors import LoadError, SchemaError
-from kbdisk.schemas import imports
+from kbdisk.schemas import importers
 
 LEVELS = 27  # 2^27 where every level names the next one twice
 SHAPES = """@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix e: <http://e/> .
@@ -63,7 +63,7 @@ def ancestors() -> str:
 def test_a_schema_file_that_unfolds_beyond_measure_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(SchemaError, match="expected at most"):
-        imports.read(tmp_path / name)
+        importers.read(tmp_path / name)
 
 
 @pytest.mark.parametrize("how", ['{{"@id": "http://e/{0}", "@type": "k{1}"}}', '"k{1}:x"'])

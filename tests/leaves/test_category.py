@@ -18,7 +18,7 @@ from kbdisk.leaves.category import CategoryBelief, CategoryCodec, CategoryConfig
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.mixed import Mixed
 from kbdisk.leaves.ordinal import CumulativeScores
-from kbdisk.schemas.leaf import Boolean, Category
+from kbdisk.schemas.kinds import Boolean, Category
 
 WIDTH = 16
 

@@ -17,7 +17,7 @@ from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves import KINDS
 from kbdisk.leaves.base import LeafKind, Rows, Setting
 from kbdisk.leaves.words import Words
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 
 WIDTH = 16
 

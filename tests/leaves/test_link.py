@@ -14,7 +14,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.link import LinkCodec, LinkConfig, LinkDecoder, LinkEncoder
 from kbdisk.leaves.pointer import DRAWS, PointerBelief
-from kbdisk.schemas.leaf import Link
+from kbdisk.schemas.kinds import Link
 
 WIDTH = 16
 

@@ -19,7 +19,7 @@ from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.moved import Moved
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.number.tailed import Tailed, Tails
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 SKEWED = RANDOM.lognormal(1, 1, size=2000).round(3)

@@ -19,7 +19,7 @@ from kbdisk.leaves.number.config import BELIEFS, CODES, EMBEDDINGS
 from kbdisk.leaves.number.embeddings import EMBEDDINGS as EMBEDDING_CLASSES
 from kbdisk.leaves.number.heads import HEADS
 from kbdisk.leaves.number.maps import CODES as CODE_FUNCTIONS
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 ANY = st.floats(-1e300, 1e300) | st.integers(-(10**20), 10**20) | st.decimals(-1000, 1000, places=2)
 

@@ -18,13 +18,13 @@ from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
 from kbdisk.leaves.number.config import CODES
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
-from kbdisk.schemas.leaf import LARGEST, Number
+from kbdisk.schemas.kinds import MAX_NUMBER, Number
 
 NUMBERS = (
-    st.floats(-LARGEST, LARGEST)
+    st.floats(-MAX_NUMBER, MAX_NUMBER)
     | st.integers(-323, 300).map(lambda power: float(f"1e{power}"))
     | st.integers(-(10**299), 10**299)
-    | st.sampled_from([5e-324, -5e-324, LARGEST, -LARGEST, 0, 1])
+    | st.sampled_from([5e-324, -5e-324, MAX_NUMBER, -MAX_NUMBER, 0, 1])
 )
 
 

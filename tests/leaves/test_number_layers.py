@@ -15,7 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, NumberEncoder
 from kbdisk.leaves.number.config import BELIEFS, EMBEDDINGS
 from kbdisk.leaves.number.embeddings import squeezed
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 WIDTH = 16

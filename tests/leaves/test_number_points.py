@@ -12,7 +12,7 @@ from kbdisk.leaves.number.codec import NumberCodec
 from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.leaves.number.decoder import NumberDecoder
 from kbdisk.leaves.number.point import FAR, Points
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 D = 8
 

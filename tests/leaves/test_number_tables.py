@@ -8,7 +8,7 @@ import torch
 
 from kbdisk.leaves.number import NumberCodec, NumberConfig
 from kbdisk.leaves.number.tables import Tables
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 DATA = [

@@ -16,7 +16,7 @@ from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig, Number
 from kbdisk.leaves.number.mixture import Mixture
 from kbdisk.leaves.number.tables import Tables
 from kbdisk.leaves.number.tailed import SHARE, Tailed, Tails
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
 VALUES = RANDOM.normal(100, 30, size=500).round(1).tolist()

@@ -14,7 +14,7 @@ from kbdisk.leaves.number import NumberCodec, NumberConfig
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Number, Tolerance
+from kbdisk.schemas.kinds import Number, Tolerance
 
 
 def codec_of(values, leaf: Number = Number()) -> NumberCodec:

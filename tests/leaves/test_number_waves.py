@@ -8,7 +8,7 @@ from tables import for_each
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberEncoder
 from kbdisk.leaves.number.waves import PERIODS, Waves
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 WHOLE = NumberCodec.fit(Number(integer=True), list(range(2000)), NumberConfig(), None)
 BROKEN = NumberCodec.fit(Number(), [n / 7 for n in range(2000)], NumberConfig(), None)

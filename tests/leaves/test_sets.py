@@ -19,7 +19,7 @@ from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.setbelief import CountedSets, FreeSets
 from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
 from kbdisk.leaves.subsets import NEVER, subsets, total
-from kbdisk.schemas.leaf import Category, Link, Set
+from kbdisk.schemas.kinds import Category, Link, Set
 
 LABELS = 6
 

@@ -15,7 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.text import Reader, TextCodec, TextConfig, TextDecoder, TextEncoder, Writer, build_reader
 from kbdisk.leaves.words import BYTES, EOS, PIECES, SPECIAL, Words
 from kbdisk.network.mup import growths
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 
 PHONES = [f"{maker} {name} {n}" for maker in ("Nokia", "Samsung") for name in ("Galaxy", "Lumia") for n in range(20)]
 CONFIG = TextConfig(blank=0.0, layers=2, heads=2, most=12)

@@ -15,7 +15,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.text import SentenceReader, TextCodec, TextConfig, TextEncoder, build_reader
 from kbdisk.leaves.text.sentences import load_sentence_encoder
 from kbdisk.leaves.words import Words
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 
 WORDS = Words.fit(["Nokia Lumia", "Samsung Galaxy"] * 20)
 

@@ -12,7 +12,7 @@ from kbdisk.loaders.rdf.composites import BY_CLASS, recognise, recognise_pair
 from kbdisk.loaders.rdf.forms import FORMS
 from kbdisk.loaders.rdf.terms import value_of_term
 from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, TYPE
-from kbdisk.schemas.calendars import JULIAN
+from kbdisk.schemas.text.calendars import JULIAN
 
 PREFIXES = """
 @prefix : <http://example.org/> .

@@ -13,7 +13,7 @@ from tables import for_each
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.rdf.literals import CONVERTERS, DBPEDIA, NAMED, RANGES, WKT, literal_of, value_of
 from kbdisk.loaders.rdf.vocabulary import XSD
-from kbdisk.schemas import numerals
+from kbdisk.schemas.text import numerals
 
 CDT = "https://w3id.org/cdt/"
 CRS = "http://www.opengis.net/def/crs/"

@@ -15,7 +15,7 @@ from tables import for_each
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.rdf.shapes import Shape, natural
 from kbdisk.loaders.rdf.terms import recognised, value_of_term
-from kbdisk.schemas.calendars import JULIAN
+from kbdisk.schemas.text.calendars import JULIAN
 
 PREFIXES = """
 @prefix : <http://example.org/> .

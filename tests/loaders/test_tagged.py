@@ -14,7 +14,7 @@ from tables import for_each
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders import jsontext
 from kbdisk.loaders.tagged import decode, encode, read_float, read_int, show_day
-from kbdisk.schemas.numerals import show_digits
+from kbdisk.schemas.text.numerals import show_digits
 
 FORMS = [  # a value, its JSON
     (Link("http://ex.org/ada"), {"@id": "http://ex.org/ada"}),

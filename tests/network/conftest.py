@@ -9,9 +9,10 @@ from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity, Link
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set, Text
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 CITY = {
     ("name",): Property(Text(max_length=30)),

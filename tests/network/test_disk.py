@@ -13,8 +13,9 @@ from tables import for_each
 from kbdisk.diffusion import beliefs, loss, reveal, score
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding, hide
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training.run import Run
 
 

@@ -17,8 +17,9 @@ from kbdisk.leaves.number import NumberConfig
 from kbdisk.network import disk
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
-from kbdisk.schemas.leaf import Boolean, Category, Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Boolean, Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.run import Run
 
 PHONE = {

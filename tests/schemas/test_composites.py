@@ -20,7 +20,7 @@ from kbdisk.schemas.composites.date import Date, check
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import KINDS, Category, Number, Text
+from kbdisk.schemas.kinds import KINDS, Category, Number, Text
 
 
 @pytest.fixture(params=COMPOSITES, ids=str)

@@ -12,19 +12,21 @@ from hypothesis import strategies as st
 from tables import for_each
 
 import kbdisk
-from kbdisk.checking import check
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text, read_path
-from kbdisk.schemas import jsonschema, shacl
+from kbdisk.inspection import check
 from kbdisk.schemas.comparison import Order, identity, order
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.constraints import KINDS, Constraint, ValueShape, read_short
-from kbdisk.schemas.leaf import Boolean, Category, Number, Set
-from kbdisk.schemas.leaf import Link as LinkKind
-from kbdisk.schemas.leaf import Text as TextKind
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.exporters.jsonschema import export
+from kbdisk.schemas.importers import jsonschema, shacl
+from kbdisk.schemas.kinds import Boolean, Category, Number, Set
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 
 LESS, EQUAL, GREATER, UNCERTAIN, INCOMPARABLE = Order
 
@@ -308,7 +310,7 @@ def test_schema_show_and_check_tell_constraints(run, tmp_path):
 def test_constraints_survive_an_export_as_json_schema(tmp_path):
     schema = schema_of("a < b", Constraint("count", ("a",), most=2), a=Number(), b=Number())
     file = tmp_path / "s.json"
-    file.write_text(json.dumps(jsonschema.export(schema)))
+    file.write_text(json.dumps(export(schema)))
     assert jsonschema.read(file).schema == schema
     file.write_text(file.read_text().replace("a < b", "a near b"))
     with pytest.raises(kbdisk.errors.SchemaError, match="expected a constraint such as born <= died") as caught:

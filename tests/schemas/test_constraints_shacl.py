@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 import kbdisk
-from kbdisk.schemas import shacl
-from kbdisk.schemas.across import Across
+from kbdisk.schemas.importers import shacl
+from kbdisk.schemas.validate import CrossEntityValidator
 
 PREFIXES = """
 @prefix sh: <http://www.w3.org/ns/shacl#> .
@@ -124,7 +124,7 @@ def random_graph(draw, values):
 
 def violating(path, schema):
     """The entities that violate the schema."""
-    across, found = Across(schema), set()
+    across, found = CrossEntityValidator(schema), set()
     kb = kbdisk.load(path)
     for entity in kb:
         of = next((one for one in schema.classes.values() if one.iri in entity.classes), None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tables import for_each
 
 from kbdisk.entity import Date
-from kbdisk.schemas import calendars, dates
+from kbdisk.schemas.text import calendars, dates
 
 XSD = [
     ("1912-11-28", "date", Date(1912, 11, 28)),

@@ -18,12 +18,11 @@ from tables import examples, for_each
 
 from kbdisk.errors import SchemaError
 from kbdisk.schemas import library
-from kbdisk.schemas.leaf import KINDS, Kind
+from kbdisk.schemas.kinds import KINDS, LeafKind
 from kbdisk.schemas.schema import Schema
-from kbdisk.schemas.yamlfile import format_schema, loads
-from kbdisk.schemas.yamlfile.constraintkeys import ConstraintKeys, WhereKeys
-from kbdisk.schemas.yamlfile.keys import keys_of, kinds
-from kbdisk.schemas.yamlfile.model import ClassKeys, FileKeys, PropertyKeys, RuleKeys
+from kbdisk.schemas.yaml import format_schema, loads
+from kbdisk.schemas.yaml.file_keys import ClassKeys, ConstraintKeys, FileKeys, PropertyKeys, RuleKeys, WhereKeys
+from kbdisk.schemas.yaml.kind_keys import keys_of, kinds
 
 COMMON = {
     "role": "given",
@@ -235,7 +234,7 @@ def test_kinds_of_somebody_elses_are_in_the_json_schema(monkeypatch):
         def check(self, value):
             assert value
 
-    monkeypatch.setitem(KINDS, "colour", Kind(Colour, Colour(), ("#ff8800",)))
+    monkeypatch.setitem(KINDS, "colour", LeafKind(Colour, Colour(), ("#ff8800",)))
     validator = Draft202012Validator(format_schema())
     file = {"kbdisk": 1, "classes": {"A": {"properties": {"x": {"kind": "colour", "bits": 4, "role": "given"}}}}}
     assert validator.is_valid(file)

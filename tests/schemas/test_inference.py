@@ -14,14 +14,13 @@ from tables import examples, for_each
 import kbdisk
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text, at, read_path
 from kbdisk.errors import LoadError
-from kbdisk.schemas import leaf
+from kbdisk.schemas import kinds
 from kbdisk.schemas.composites import coordinate, date, listed, mapped, quantity
-from kbdisk.schemas.inference import infer
-from kbdisk.schemas.inference.classes import Choice
-from kbdisk.schemas.inference.decision import percent
-from kbdisk.schemas.inference.facts import WHOLE as LOOKED_AT
-from kbdisk.schemas.inference.nodes import KEYS
-from kbdisk.schemas.inference.sketch import HASHES, LIMIT, Budget, Labels, Smallest
+from kbdisk.schemas.infer import infer
+from kbdisk.schemas.infer.decision import percent
+from kbdisk.schemas.infer.read import ClassRanking
+from kbdisk.schemas.infer.statistics import ALL_SAMPLED as LOOKED_AT
+from kbdisk.schemas.infer.statistics import MAX_COUNTED, MAX_HASHES, MAX_KEYS, Budget, DistinctCounter, ValueSketch
 
 NAMES = ["Ada", "Ben", "Cleo", "Dora", "Emil", "Fay"]
 
@@ -54,19 +53,19 @@ def fitting(values, key="x"):
 
 
 def test_numbers_that_are_never_negative_have_0_as_their_least():
-    assert kind([3, 4.25, 7]) == leaf.Number(minimum=0, decimals=2)
-    assert kind([-3, 4.5]) == leaf.Number(decimals=1)
+    assert kind([3, 4.25, 7]) == kinds.Number(minimum=0, decimals=2)
+    assert kind([-3, 4.5]) == kinds.Number(decimals=1)
 
 
 def test_floats_that_are_all_whole_are_whole_numbers():
-    assert kind([2010.0, 2011.0, 5.0]) == leaf.Number(integer=True, minimum=0)
-    assert kind([Decimal("2"), Decimal("1E+2"), 7]) == leaf.Number(integer=True, minimum=0)
+    assert kind([2010.0, 2011.0, 5.0]) == kinds.Number(integer=True, minimum=0)
+    assert kind([Decimal("2"), Decimal("1E+2"), 7]) == kinds.Number(integer=True, minimum=0)
     assert not kind([2010.0, 2011.5]).integer
 
 
 def test_years_stay_numbers():
     one, why = decided([1999, 2004, 2010])
-    assert one.kind == leaf.Number(integer=True, minimum=0)
+    assert one.kind == kinds.Number(integer=True, minimum=0)
     assert "such as years" in why
 
 
@@ -77,14 +76,14 @@ def test_numbers_over_many_orders_of_magnitude_are_learnt_by_their_logarithm():
 
 
 def test_0_and_1_are_labels_and_more_numbers_are_numbers():
-    assert kind([0, 1] * 20) == leaf.Category((0, 1), closed=True)
-    assert kind([0, 1, 2] * 20) == leaf.Number(integer=True, minimum=0)
+    assert kind([0, 1] * 20) == kinds.Category((0, 1), closed=True)
+    assert kind([0, 1, 2] * 20) == kinds.Number(integer=True, minimum=0)
 
 
 def test_whole_numbers_that_all_differ_are_an_id_only_by_their_name():
     assert decided(range(50), key="phone_id")[0].role == "ignore"
     assert decided(range(50), key="weight")[0].role == "value"
-    assert kind([3, 4, 4, 5] * 20, key="oem_id") == leaf.Category()
+    assert kind([3, 4, 4, 5] * 20, key="oem_id") == kinds.Category()
 
 
 def test_minus_one_among_large_numbers_stands_for_no_value():
@@ -97,7 +96,7 @@ def test_minus_one_among_large_numbers_stands_for_no_value():
 
 
 def test_degrees_may_be_negative_where_none_is():
-    assert kind([48.2, 50.1], key="latitude") == leaf.Number(minimum=-90, maximum=90, decimals=1)
+    assert kind([48.2, 50.1], key="latitude") == kinds.Number(minimum=-90, maximum=90, decimals=1)
     assert kind([48.2, 450.1], key="latitude").maximum is None
 
 
@@ -124,28 +123,28 @@ def test_a_value_that_is_always_the_same_is_learnt_where_many_entities_have_none
 
 def test_numbers_written_as_strings_are_numbers():
     values = [str(number) for number in range(100, 180)]
-    assert fitting(values) == leaf.Number(integer=True, minimum=0)
-    assert fitting(["1.5", "-2", "3e4"]) == leaf.Number(decimals=1)
+    assert fitting(values) == kinds.Number(integer=True, minimum=0)
+    assert fitting(["1.5", "-2", "3e4"]) == kinds.Number(decimals=1)
 
 
 def test_numbers_with_commas_are_quantities_without_a_unit():
-    assert fitting(["1,234", "12,345,678", "99"]) == quantity.Quantity(value=leaf.Number(integer=True, minimum=0))
+    assert fitting(["1,234", "12,345,678", "99"]) == quantity.Quantity(value=kinds.Number(integer=True, minimum=0))
 
 
 def test_no_comma_parts_thousands_behind_a_zero():
     assert fitting([f"{n // 8},{n % 8 * 125:03}" for n in range(30)]).comma
     assert fitting(["0,125 g", "0,250 g", "1,200 g"]).comma
-    assert isinstance(kind(["010,100", "020,200", "010,300"] * 10), leaf.Category)
+    assert isinstance(kind(["010,100", "020,200", "010,300"] * 10), kinds.Category)
 
 
 def test_digits_with_zeros_in_front_are_codes():
     one, why = decided(["004", "010", "123"] * 10)
-    assert isinstance(one.kind, leaf.Category)
+    assert isinstance(one.kind, kinds.Category)
     assert "codes" in why
 
 
 def test_few_different_digits_are_labels():
-    assert kind(["1", "2", "4"] * 20) == leaf.Category(("1", "2", "4"), closed=True)
+    assert kind(["1", "2", "4"] * 20) == kinds.Category(("1", "2", "4"), closed=True)
 
 
 @for_each(
@@ -170,7 +169,7 @@ def test_digits_of_other_scripts_are_no_amounts():
 
 
 def test_a_few_labels_that_begin_with_a_digit_are_no_quantities():
-    assert kind(["3G", "4G", "5G"] * 20) == leaf.Category(("3G", "4G", "5G"), closed=True)
+    assert kind(["3G", "4G", "5G"] * 20) == kinds.Category(("3G", "4G", "5G"), closed=True)
 
 
 @for_each("spell", [int, str])
@@ -184,14 +183,14 @@ def test_days_written_as_whole_numbers_are_evidence_alone(spell):
 
 
 def test_floats_beyond_what_is_exact_are_no_whole_numbers():
-    assert fitting([6.02e23, 1.5e24, 1.0, 7.0]) == leaf.Number(minimum=0)
-    assert fitting([6.0, 15.0, 1.0, 7.0]) == leaf.Number(integer=True, minimum=0)
+    assert fitting([6.02e23, 1.5e24, 1.0, 7.0]) == kinds.Number(minimum=0)
+    assert fitting([6.0, 15.0, 1.0, 7.0]) == kinds.Number(integer=True, minimum=0)
     assert fitting([1e15, 1.0, 7.0]).integer is False
 
 
 def test_infinite_numbers_stand_on_no_scale():
     one, why = decided([*(n / 7 for n in range(95)), "INF", "-INF", "INF"])
-    assert isinstance(one.kind, leaf.Number)
+    assert isinstance(one.kind, kinds.Number)
     assert one.novalue == ("-INF", "INF")
     assert "-INF, INF stands on no scale" in why
 
@@ -214,39 +213,39 @@ def test_amounts_with_commas_before_decimals_are_quantities(values, unit):
 
 def test_numbers_with_commas_before_decimals_are_quantities_without_a_unit_unless_they_are_few():
     values = [f"{i},5" for i in range(15)] + ["1.234.567", "99"]
-    assert fitting(values) == quantity.Quantity(value=leaf.Number(minimum=0, decimals=1), comma=True)
-    assert isinstance(kind(["1", "1,3", "2,3"] * 20), leaf.Category)  # as likely one label and two
-    assert isinstance(kind(["1,5", "2.5", "3.25"] * 20 + [f"{i},5" for i in range(20)]), leaf.Text | leaf.Category)
+    assert fitting(values) == quantity.Quantity(value=kinds.Number(minimum=0, decimals=1), comma=True)
+    assert isinstance(kind(["1", "1,3", "2,3"] * 20), kinds.Category)  # as likely one label and two
+    assert isinstance(kind(["1,5", "2.5", "3.25"] * 20 + [f"{i},5" for i in range(20)]), kinds.Text | kinds.Category)
 
 
 def test_strings_that_come_again_are_labels_and_others_text():
-    assert kind(["red", "blue"] * 30) == leaf.Category(("blue", "red"), closed=True)
-    assert kind([f"a name of {i}" for i in range(60)]) == leaf.Text()
-    assert kind([f"maker {i % 40}" for i in range(300)]) == leaf.Category()
+    assert kind(["red", "blue"] * 30) == kinds.Category(("blue", "red"), closed=True)
+    assert kind([f"a name of {i}" for i in range(60)]) == kinds.Text()
+    assert kind([f"maker {i % 40}" for i in range(300)]) == kinds.Category()
     _one, why = decided(["red", "blue"] * 30)
     assert why == "100 % filled; 2 labels in 60 values, and hardly a new one is to come"
 
 
 def test_long_strings_are_text_even_where_some_come_again():
     story = " ".join(NAMES) + " went to the market and bought things of number "
-    assert kind([story + str(i % 30) for i in range(90)]) == leaf.Text()
+    assert kind([story + str(i % 30) for i in range(90)]) == kinds.Text()
 
 
 def test_yes_and_no_are_labels_true_and_false_are_truths():
-    assert kind(["yes", "no"] * 20) == leaf.Category(("no", "yes"), closed=True)
-    assert kind([True, False] * 20) == leaf.Boolean()
+    assert kind(["yes", "no"] * 20) == kinds.Category(("no", "yes"), closed=True)
+    assert kind([True, False] * 20) == kinds.Boolean()
 
 
 def test_codes_that_all_differ_are_ids_and_names_are_not():
     one, why = decided([f"X{i}" for i in range(40)])
-    assert (one.kind, one.role, one.unique) == (leaf.Text(), "ignore", True)
+    assert (one.kind, one.role, one.unique) == (kinds.Text(), "ignore", True)
     assert "an id" in why
     assert decided([f"Phone {i}" for i in range(40)])[0].role == "value"
 
 
 def test_addresses_on_the_web_are_text():
     one, why = decided([f"https://example.org/{i}" for i in range(40)])
-    assert (one.kind, one.role) == (leaf.Text(), "value")
+    assert (one.kind, one.role) == (kinds.Text(), "value")
     assert "addresses" in why
 
 
@@ -288,13 +287,13 @@ def test_it_is_told_where_not_all_of_a_list_is_learnt():
 
 def test_numbers_and_strings_at_one_path_are_labels():
     one, why = decided([1, 2, "three"] * 10)
-    assert one.kind == leaf.Category()
+    assert one.kind == kinds.Category()
     assert "67 % numbers, 33 % strings" in why
 
 
 def test_the_language_of_text_is_told_where_there_is_one():
-    assert kind([Text(name, "de") for name in NAMES]) == leaf.Text(language="de")
-    assert kind([Text("a", "de"), Text("b", "fr"), "c"]) == leaf.Text()
+    assert kind([Text(name, "de") for name in NAMES]) == kinds.Text(language="de")
+    assert kind([Text("a", "de"), Text("b", "fr"), "c"]) == kinds.Text()
 
 
 # ---------------------------------------------------------------- dates
@@ -323,13 +322,13 @@ def test_dates_in_one_order_are_dates(values, order):
 
 def test_dates_in_both_orders_are_no_dates():
     one, why = decided(["28/11/1912", "11/28/1912", "01/02/1999"])
-    assert one.kind == leaf.Text()
+    assert one.kind == kinds.Text()
     assert "dates in both orders (28/11/1912, 11/28/1912): which is meant cannot be told" in why
 
 
 def test_dates_whose_order_nothing_tells_are_no_dates():
     one, why = decided(["01/02/1999", "03/04/2001"])
-    assert one.kind == leaf.Text()
+    assert one.kind == kinds.Text()
     assert "none tells which is the day" in why
 
 
@@ -356,7 +355,7 @@ def test_dates_of_rdf_tell_their_parts_and_how_rough_they_are():
 
 def test_units_of_rdf_are_told():
     found = fitting([Quantity(1, "g"), Quantity(2, "g"), Quantity(3, "kg"), Quantity(None, "g")])
-    assert found == quantity.Quantity("g", {"kg": 1000.0}, leaf.Number(integer=True, minimum=0))
+    assert found == quantity.Quantity("g", {"kg": 1000.0}, kinds.Number(integer=True, minimum=0))
     assert fitting([Quantity(1.5, "g"), 3]).unit is None
     assert fitting([{"value": 1, "unit": "cm"}, {"value": 2, "unit": "in"}, {"value": 2, "unit": "cm"}]).units() == (
         "cm",
@@ -398,14 +397,14 @@ def linked(*targets):
 
 def test_links_tell_the_class_that_they_go_to_before_and_after():
     found = infer(linked("c0", "c1", "c2"))
-    assert found.schema.classes["Land"].properties["at",].kind == leaf.Link("City")
+    assert found.schema.classes["Land"].properties["at",].kind == kinds.Link("City")
     assert "100 % of them to City" in found.reasons["Land", ("at",)]
-    assert infer(linked("r0", "r1", "r2")).schema.classes["Land"].properties["at",].kind == leaf.Link("River")
+    assert infer(linked("r0", "r1", "r2")).schema.classes["Land"].properties["at",].kind == kinds.Link("River")
 
 
 def test_links_to_several_classes_or_to_nothing_here_tell_none():
     found = infer(linked("c0", "r1", "r2"))
-    assert found.schema.classes["Land"].properties["at",].kind == leaf.Link()
+    assert found.schema.classes["Land"].properties["at",].kind == kinds.Link()
     assert "River 67 %, City 33 %" in found.reasons["Land", ("at",)]
     assert "not in this source" in infer(linked("z1", "z2")).reasons["Land", ("at",)]
 
@@ -414,26 +413,26 @@ def test_links_to_several_classes_or_to_nothing_here_tell_none():
 
 
 def test_several_labels_or_links_are_a_set():
-    assert fitting([["red", "blue"], ["blue"], "red"] * 10).of == leaf.Category(("blue", "red"), closed=True)
-    assert fitting([[Link("a"), Link("b")], Link("c")]) == leaf.Set(leaf.Link())
+    assert fitting([["red", "blue"], ["blue"], "red"] * 10).of == kinds.Category(("blue", "red"), closed=True)
+    assert fitting([[Link("a"), Link("b")], Link("c")]) == kinds.Set(kinds.Link())
 
 
 def test_labels_twice_in_a_list_are_no_set():
-    assert kind([["a", "a"], ["a", "b", "b"]] * 10) == listed.Listed({"": leaf.Category(("a", "b"), closed=True)}, 3)
+    assert kind([["a", "a"], ["a", "b", "b"]] * 10) == listed.Listed({"": kinds.Category(("a", "b"), closed=True)}, 3)
 
 
 def test_several_texts_or_numbers_are_a_list():
-    assert fitting([[1.5, 2.5], [3.5]]) == listed.Listed({"": leaf.Number(minimum=0, decimals=1)}, 2)
+    assert fitting([[1.5, 2.5], [3.5]]) == listed.Listed({"": kinds.Number(minimum=0, decimals=1)}, 2)
     assert isinstance(fitting([["Kabul"], ["Luanda", "Pretoria"], []]), listed.Listed)
 
 
 def test_few_different_numbers_at_a_time_are_labels():
-    assert fitting([[-1, 2], [3], [2, 3, 4]] * 10) == leaf.Set(leaf.Category())
+    assert fitting([[-1, 2], [3], [2, 3, 4]] * 10) == kinds.Set(kinds.Category())
 
 
 def test_a_rare_second_number_does_not_make_a_list():
     one, why = decided([*range(100), [5, 7]])
-    assert isinstance(one.kind, leaf.Number)
+    assert isinstance(one.kind, kinds.Number)
     assert one.many == "median"
     assert "the middle one counts" in why
     assert decided([*[Date(1900 + i) for i in range(50)], [Date(1999), Date(2000)]])[0].many == "latest"
@@ -454,7 +453,7 @@ def test_a_list_of_parts_is_a_list_and_a_part_alone_is_one_of_it():
 
 def test_lists_within_lists_keep_their_fields():
     found = fitting([[{"n": 1, "of": [{"name": "a"}, {"name": "b"}]}, {"n": 2, "of": [[]]}]])
-    assert found.fields["of"].fields == {"name": leaf.Text()}
+    assert found.fields["of"].fields == {"name": kinds.Text()}
 
 
 # ---------------------------------------------------------------- parts and maps
@@ -478,7 +477,7 @@ def test_keys_that_vary_and_look_like_codes_are_labels():
 
 def test_a_map_to_plain_values_has_one_field_without_a_name():
     found = fitting([{"deu": "German"}, {"fra": "French", "nld": "Dutch"}, {"ita": "Italian"}])
-    assert found.fields == {"": leaf.Text()}
+    assert found.fields == {"": kinds.Text()}
 
 
 def test_many_codes_are_labels_even_where_each_part_has_all_of_them():
@@ -501,7 +500,7 @@ def test_keys_that_are_labels_elsewhere_are_labels_here():
 
 
 def test_keys_without_end_are_labels_and_take_no_room():
-    parts = [{f"user {i} {j}": j for j in range(10)} for i in range(KEYS // 4)]
+    parts = [{f"user {i} {j}": j for j in range(10)} for i in range(MAX_KEYS // 4)]
     one, why = decided(parts)
     assert isinstance(one.kind, mapped.Mapped)
     assert "more than 2,000 different keys" in why
@@ -543,7 +542,7 @@ def test_classes_with_the_same_last_word_keep_apart():
 
 
 def test_of_several_classes_the_larger_counts_unless_it_is_a_mere_roof():
-    choice = Choice()
+    choice = ClassRanking()
     choice.settle({("Mountain",): 100, ("Mountain", "Volcano"): 30, ("Agent", "Person"): 50, ("Agent", "Company"): 20})
     assert choice.of(("Volcano", "Mountain")) == "Mountain"
     assert choice.of(("Agent", "Person")) == "Person"
@@ -554,7 +553,7 @@ def test_of_several_classes_the_larger_counts_unless_it_is_a_mere_roof():
 
 def test_of_several_classes_one_of_hardly_any_entities_counts_last():
     capitals = {("City", f"Capital of {i}"): 1 for i in range(120)}
-    choice = Choice()
+    choice = ClassRanking()
     choice.settle({**capitals, ("City", "Port"): 40, ("Village",): 900})
     assert choice.of(("Capital of 3", "City")) == "City"
     assert choice.of(("City", "Port")) == "City"
@@ -624,32 +623,32 @@ def test_a_schema_is_the_same_whatever_the_order_of_hashes():
 
 
 def test_many_different_strings_are_counted_by_a_sketch():
-    labels = Labels(Budget())
+    labels = ValueSketch(Budget())
     for start in range(0, 60_000, 500):
         labels.take([f"string {i}" for i in range(start, start + 500)])
     assert not labels.exact
-    assert len(labels.counts) <= LIMIT
+    assert len(labels.counts) <= MAX_COUNTED
     assert labels.distinct() == pytest.approx(60_000, rel=0.15)
     assert len(list(labels.weighted())) == 1000
 
 
 def test_the_most_frequent_outlive_a_flood():
-    labels = Labels(Budget())
+    labels = ValueSketch(Budget())
     for start in range(0, 40_000, 400):
         labels.take([f"string {i}" for i in range(start, start + 400)] + ["often"] * 100)
     assert labels.counts.most_common(1) == [("often", 10_000)]
 
 
 def test_a_sketch_of_few_is_exact():
-    few = Smallest()
-    few.add(range(HASHES // 2))
-    few.add(range(HASHES // 2))
-    assert few.count() == HASHES // 2
+    few = DistinctCounter()
+    few.add(range(MAX_HASHES // 2))
+    few.add(range(MAX_HASHES // 2))
+    assert few.count() == MAX_HASHES // 2
 
 
 def test_paths_share_their_room():
     budget = Budget(values=1000)
-    labels = [Labels(budget) for _ in range(20)]
+    labels = [ValueSketch(budget) for _ in range(20)]
     for one in labels:
         one.take([f"value {i}" for i in range(400)])
     assert sum(len(one.counts) for one in labels) <= 1000 + 20 * 256
@@ -661,7 +660,7 @@ def test_a_rare_path_of_a_long_source_is_looked_at_closely():
         Entity(str(i), {"n": i, **({"rare": "red" if i % 2 else "blue"} if i % 97 < 2 else {})}) for i in range(30_000)
     )
     found = infer(met)
-    assert found.schema.classes[""].properties["rare",].kind == leaf.Category(("blue", "red"), closed=True)
+    assert found.schema.classes[""].properties["rare",].kind == kinds.Category(("blue", "red"), closed=True)
 
 
 def test_a_late_negative_number_is_not_overlooked():
@@ -754,7 +753,7 @@ def inferred(data):
     return of
 
 
-WHOLE = [
+ALL_SAMPLED = [
     "json/countries.json",
     "json/nobel_laureates.json",
     "rdf/mondial/mondial-europe.n3",
@@ -774,7 +773,7 @@ MORE = [
 
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore::kbdisk.KBDiskWarning")
-@pytest.mark.parametrize("name", [*WHOLE, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
+@pytest.mark.parametrize("name", [*ALL_SAMPLED, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)])
 def test_a_real_knowledge_base_fits_its_inferred_schema(inferred, name):
     kb, found = inferred(name)
     assert share_that_fits(kb, found.schema) > 0.99
@@ -803,22 +802,22 @@ def test_tabular_sets_fit_their_inferred_schema(data, name):
 @for_each(
     ("name", "of", "path", "kind", "more"),
     [
-        ("gsm/gsm_processed.csv", "", "weight", leaf.Number, {"minimum": 0}),
-        ("gsm/gsm_processed.csv", "", "oem", leaf.Category, {"closed": False}),
-        ("gsm/gsm_processed.csv", "", "model", leaf.Text, {}),
+        ("gsm/gsm_processed.csv", "", "weight", kinds.Number, {"minimum": 0}),
+        ("gsm/gsm_processed.csv", "", "oem", kinds.Category, {"closed": False}),
+        ("gsm/gsm_processed.csv", "", "model", kinds.Text, {}),
         ("gsm/gsm_processed.csv", "", "launch", date.Date, {"parts": ("year", "month", "day")}),
         ("json/nobel_laureates.json", "", "born", date.Date, {"order": "iso"}),
         ("json/nobel_laureates.json", "", "died", date.Date, {}),
-        ("json/nobel_laureates.json", "", "gender", leaf.Category, {"values": ("male", "female", "org"), "closed": True}),
+        ("json/nobel_laureates.json", "", "gender", kinds.Category, {"values": ("male", "female", "org"), "closed": True}),
         ("json/nobel_laureates.json", "", "prizes", listed.Listed, {"most": 3}),
         ("json/countries.json", "", "latlng", coordinate.Coordinate, {"longitude_first": False}),
         ("json/countries.json", "", "translations", mapped.Mapped, {"most": 24}),
         ("json/countries.json", "", "name.native", mapped.Mapped, {}),
         ("json/countries.json", "", "demonyms", mapped.Mapped, {}),
-        ("json/countries.json", "", "independent", leaf.Boolean, {}),
-        ("rdf/mondial/mondial-europe.n3", "Country", "population", leaf.Number, {"integer": True, "minimum": 0}),
-        ("rdf/mondial/mondial-europe.n3", "Country", "capital", leaf.Link, {"to": "City"}),
-        ("rdf/mondial/mondial-europe.n3", "Country", "isMember", leaf.Set, {"of": leaf.Link("Organization")}),
+        ("json/countries.json", "", "independent", kinds.Boolean, {}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "population", kinds.Number, {"integer": True, "minimum": 0}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "capital", kinds.Link, {"to": "City"}),
+        ("rdf/mondial/mondial-europe.n3", "Country", "isMember", kinds.Set, {"of": kinds.Link("Organization")}),
         ("rdf/mondial/mondial-europe.n3", "Country", "hadPopulation", listed.Listed, {}),
         ("rdf/mondial/mondial-europe.n3", "Mountain", "lastEruption", date.Date, {}),
     ],
@@ -871,14 +870,14 @@ def test_maps_within_lists_and_parts_with_an_empty_key_survive_their_leaves():
 
 def test_a_node_that_was_read_with_what_it_is_linked_from_is_a_link_like_any_other():
     values = [Link("http://e.org/a"), {"@id": "_:b0", "unionOf": [Link("http://e.org/b")]}, Link("http://e.org/c")]
-    assert fitting(values) == leaf.Link()
+    assert fitting(values) == kinds.Link()
     assert "33 % are nodes with properties of their own" in decided(values)[1]
-    assert fitting([values, values]) == leaf.Set(leaf.Link())
+    assert fitting([values, values]) == kinds.Set(kinds.Link())
 
 
 def test_a_link_among_parts_in_a_list_is_a_part_that_stands_elsewhere():
     assert fitting([[{"@id": "_:b0", "of": "x"}, {"@id": "_:b1", "of": "y"}, Link("http://e.org/a")]]) == listed.Listed(
-        {"of": leaf.Text()}, 3
+        {"of": kinds.Text()}, 3
     )
 
 
@@ -889,8 +888,8 @@ def test_days_that_there_are_not_are_told_with_an_example():
 
 
 def test_lists_of_no_values_are_gaps_wherever_they_stand():
-    assert fitting([[1, []], [[], 2]]) == listed.Listed({"": leaf.Number(integer=True, minimum=0)}, 2)
-    assert fitting([[{"n": 1}, {"n": []}]]) == listed.Listed({"n": leaf.Number(integer=True, minimum=0)}, 2)
+    assert fitting([[1, []], [[], 2]]) == listed.Listed({"": kinds.Number(integer=True, minimum=0)}, 2)
+    assert fitting([[{"n": 1}, {"n": []}]]) == listed.Listed({"n": kinds.Number(integer=True, minimum=0)}, 2)
 
 
 @for_each(
@@ -911,7 +910,7 @@ def test_a_list_of_no_values_within_a_quantity_a_date_or_a_place_is_a_gap(values
 @for_each(("units", "unit"), [(["", ""], None), (["", "", "g"], "g")])
 def test_a_blank_unit_is_none(units, unit):
     values = [{"value": i, "unit": one} for i, one in enumerate(units)]
-    assert fitting(values) == quantity.Quantity(unit, {}, leaf.Number(integer=True, minimum=0))
+    assert fitting(values) == quantity.Quantity(unit, {}, kinds.Number(integer=True, minimum=0))
 
 
 mixed = st.recursive(
@@ -939,7 +938,7 @@ def test_whatever_does_not_fit_its_own_schema_is_said_in_the_reason(pool, data):
 @pytest.mark.shared
 @for_each("name", ["mondial/mondial-meta.n3", "wikidata/Q42.ttl", "wikibase_fixtures/refs.nt"])
 def test_a_knowledge_base_fits_its_own_schema(name, data):
-    from kbdisk.checking import check
+    from kbdisk.inspection import check
 
     kb = kbdisk.load(data / "rdf" / name)
     assert check(infer(kb).schema, kb).misfits == []
@@ -949,11 +948,11 @@ def test_long_texts_that_come_again_are_labels_in_full():
     same = "Licensed under the terms that follow. " * 8
     for texts in ([same + "A", same + "B"], ["short", same], ["a" * 201, "a" * 202, "a" * 203]):
         one, why = decided(texts * 20)
-        assert isinstance(fitting(texts * 20), leaf.Category)
+        assert isinstance(fitting(texts * 20), kinds.Category)
         assert f"{len(texts)} labels" in why
         assert one.role == "value"
     assert decided([same] * 30)[0].role == "ignore"
-    assert isinstance(fitting([f"{same}{n}" for n in range(40)]), leaf.Text)
+    assert isinstance(fitting([f"{same}{n}" for n in range(40)]), kinds.Text)
 
 
 # ---------------------------------------------------------------- properties that classes share
@@ -973,10 +972,10 @@ def test_what_two_classes_share_is_defined_once_and_a_class_with_few_values_has_
     found = infer(several_classes())
     shared, city, lake = found.schema.properties, *(of.properties for of in found.schema.classes.values())
     assert set(shared) == {("name",), ("area",)}
-    assert shared["area",].kind == lake["area",].kind == leaf.Number(decimals=2)
-    assert city["area",].kind == leaf.Number(minimum=0, decimals=2)
-    assert city["size",].kind == leaf.Number(integer=True, minimum=0)
-    assert lake["size",].kind == leaf.Text()
+    assert shared["area",].kind == lake["area",].kind == kinds.Number(decimals=2)
+    assert city["area",].kind == kinds.Number(minimum=0, decimals=2)
+    assert city["size",].kind == kinds.Number(integer=True, minimum=0)
+    assert lake["size",].kind == kinds.Text()
     written = found.to_yaml()
     assert "  area: {kind: number, decimals: 2}  # 2 classes; of City: 100 % filled" in written
     assert "    uses: [name, area]\n    properties:\n      size: " in written
@@ -1008,14 +1007,14 @@ def with_labels(many, few):
 
 def test_labels_of_a_class_with_few_values_are_labels_as_in_other_classes():
     schema = infer(with_labels(40, 7)).schema
-    assert [of.properties["size",].kind for of in schema.classes.values()][1:] == [leaf.Category(LABELS)] * 2
-    assert schema.properties["size",].kind == leaf.Category(LABELS)
-    assert schema.classes["A"].properties["size",].kind == leaf.Category(LABELS, closed=True)
+    assert [of.properties["size",].kind for of in schema.classes.values()][1:] == [kinds.Category(LABELS)] * 2
+    assert schema.properties["size",].kind == kinds.Category(LABELS)
+    assert schema.classes["A"].properties["size",].kind == kinds.Category(LABELS, closed=True)
 
 
 def test_texts_of_a_class_with_many_values_stay_texts():
     schema = infer(with_labels(40, 30)).schema
-    assert [of.properties["size",].kind for of in schema.classes.values()][1:] == [leaf.Text()] * 2
+    assert [of.properties["size",].kind for of in schema.classes.values()][1:] == [kinds.Text()] * 2
 
 
 def with_links(several, alone, wrap):
@@ -1029,13 +1028,13 @@ def with_links(several, alone, wrap):
 @for_each(
     ("alone", "wrap", "kind"),
     [
-        (5, lambda link: link, leaf.Set(leaf.Link())),
-        (40, lambda link: link, leaf.Link()),
-        (5, lambda link: [link], leaf.Link()),
+        (5, lambda link: link, kinds.Set(kinds.Link())),
+        (40, lambda link: link, kinds.Link()),
+        (5, lambda link: [link], kinds.Link()),
     ],
 )
 def test_few_links_are_sets_where_another_class_has_several_unless_lists_are_written_otherwise(alone, wrap, kind):
     schema = infer(with_links(30, alone, wrap)).schema
-    assert schema.classes["A"].properties["in",].kind == leaf.Set(leaf.Link())
+    assert schema.classes["A"].properties["in",].kind == kinds.Set(kinds.Link())
     assert schema.classes["B"].properties["in",].kind == kind
     assert kbdisk.Schema.read(schema.to_yaml()) == schema

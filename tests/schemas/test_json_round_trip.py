@@ -13,14 +13,17 @@ from tables import examples, for_each
 
 import kbdisk
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import jsonschema, library
+from kbdisk.schemas import library
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.exporters.jsonschema import export
+from kbdisk.schemas.importers import jsonschema
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def plain(schema):
 
 
 def same(read, schema):
-    imported = read(jsonschema.export(schema))
+    imported = read(export(schema))
     assert imported.left_out == []
     assert imported.schema == plain(schema)
 
@@ -71,7 +74,7 @@ def test_what_classes_share_comes_back_as_it_was(shared, read):
 
 
 def test_what_is_wrong_with_what_classes_share_is_named(read):
-    told = jsonschema.export(Schema({"A": Class("A"), "B": Class("B")}, properties={}))
+    told = export(Schema({"A": Class("A"), "B": Class("B")}, properties={}))
     told["x-kbdisk"]["schema"]["properties"] = {"x": {"kind": "number", "min": "low"}}
     with pytest.raises(
         SchemaError, match=r"some.schema.json: x-kbdisk.schema: properties.x.min: expected a number, got 'low'"
@@ -102,7 +105,7 @@ def sayable(told):
 @for_each("name", library.names())
 def test_without_our_keyword_the_kinds_are_the_same_but_for_links_and_what_is_told_of_learning(name, read):
     schema = Schema.read(name)
-    imported = read(sayable(jsonschema.export(schema))).schema
+    imported = read(sayable(export(schema))).schema
     for before, after in zip(schema.classes.values(), imported.classes.values(), strict=True):
         assert list(after.properties) == list(before.properties)
         for path, one in before.properties.items():
@@ -120,7 +123,7 @@ def test_without_our_keyword_the_kinds_are_the_same_but_for_links_and_what_is_to
 
 
 def test_who_changes_the_json_schema_changes_what_is_read(read):
-    told = jsonschema.export(of_one_class({("weight",): Property(Quantity("g", {"kg": 1000}, Number(minimum=0)))}))
+    told = export(of_one_class({("weight",): Property(Quantity("g", {"kg": 1000}, Number(minimum=0)))}))
     text = json.dumps(told).replace('"minimum": 0', '"minimum": 5').replace('"type": "number"', '"type": "integer"')
     found = read(json.loads(text)).schema.classes[""].properties["weight",].kind
     assert found == Quantity("g", {"kg": 1000}, Number(integer=True, minimum=5))

@@ -16,16 +16,18 @@ from tables import for_each
 import kbdisk
 from kbdisk.entity import Entity
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import jsonschema
 from kbdisk.schemas.composites import COMPOSITES
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
+from kbdisk.schemas.exporters.jsonschema import export
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.importers import jsonschema
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 
 
 @pytest.fixture
@@ -123,7 +125,7 @@ def test_an_object_within_an_object_has_dotted_paths_and_is_required_only_where_
     assert kinds(imported) == dict.fromkeys(("name.common", "name.official", "other.common", "other.official"), Text())
     assert [path for path, one in found.properties.items() if one.required] == [("name", "common")]
     assert "other.common: required where the part is there, which is left out" in imported.left_out
-    assert "unheard: required, but of no told kind: left out" in imported.left_out
+    assert "unheard: required, but without a schema: left out" in imported.left_out
 
 
 def test_titles_and_descriptions_are_kept(read):
@@ -186,9 +188,9 @@ def test_two_that_refer_to_the_same_are_no_circle(read):
             {"type": "array", "items": {"type": "number"}, "maxItems": 4},
             "x: maxItems 4 is how many are learnt, and not checked",
         ),
-        ({"type": "array"}, "x: nothing tells the kind of its values: left out"),
-        ({"type": "object"}, "x: nothing tells the kind of its values: left out"),
-        (True, "x: nothing tells the kind of its values: left out"),
+        ({"type": "array"}, "x: the kind of its values is not determined: left out"),
+        ({"type": "object"}, "x: the kind of its values is not determined: left out"),
+        (True, "x: the kind of its values is not determined: left out"),
         (False, "x: no value fits: left out"),
         ({"enum": [[1], {}]}, "x: values that are objects or arrays are left out"),
         (
@@ -319,14 +321,14 @@ def test_whatever_is_wrong_in_a_file_is_a_schema_or_an_error_and_never_a_traceba
                     inner = inner[key]
                 inner[path[-1]] = odd
             with contextlib.suppress(SchemaError):
-                jsonschema.export(read(told).schema)
+                export(read(told).schema)
 
 
 # ---------------------------------------------------------------- writing
 
 
 def valid(schema, tree):
-    return validator(json.dumps(jsonschema.export(schema))).is_valid(tree)
+    return validator(json.dumps(export(schema))).is_valid(tree)
 
 
 @cache
@@ -388,7 +390,7 @@ def test_every_kind_can_be_said():
     from jsonschema import Draft202012Validator
 
     for row in (*KINDS.values(), *COMPOSITES.values()):
-        told = jsonschema.export(of_one_class({("x",): Property(row.example)}))
+        told = export(of_one_class({("x",): Property(row.example)}))
         Draft202012Validator.check_schema(told)
         assert "not said here: kind" not in json.dumps(told)
 
@@ -413,7 +415,7 @@ def test_nested_paths_and_what_is_required_within():
     for tree in ({}, {"name": {}}, {"name": 5}, {"name": {"common": "x"}}, {"name": {"common": "x", "native": 5}}):
         agree(schema, tree)
     assert agree(schema, {"name": {"common": "x"}, "size": "large"})
-    told = jsonschema.export(schema)["properties"]["name"]["properties"]["common"]
+    told = export(schema)["properties"]["name"]["properties"]["common"]
     assert (told["title"], told["x-kbdisk"]) == ("Common name", {"iri": "http://example.org/name"})
 
 
@@ -466,7 +468,7 @@ COUNTRY = of_one_class(
 def test_real_countries_are_valid_and_spoilt_ones_where_they_fit(data):
     from jsonschema import Draft202012Validator
 
-    validator = Draft202012Validator(jsonschema.export(COUNTRY))
+    validator = Draft202012Validator(export(COUNTRY))
     entities = list(kbdisk.load(data / "json" / "countries.json"))[::4]
     verdicts = []
     for entity in entities:
@@ -510,5 +512,5 @@ def test_whatever_fits_is_valid(kind, required, many, value):
 
 def test_what_was_exported_can_be_read_again(tmp_path):
     path = tmp_path / "out.json"
-    path.write_text(json.dumps(jsonschema.export(COUNTRY)), encoding="utf-8")
+    path.write_text(json.dumps(export(COUNTRY)), encoding="utf-8")
     assert jsonschema.read(path).schema.classes

@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 from tables import examples, for_each
 
 import kbdisk
-from kbdisk.checking import check
 from kbdisk.cli.schemawords import kind_name
 from kbdisk.entity import Entity, Known, at, is_gap, show, walk
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import library, values
+from kbdisk.inspection import check
+from kbdisk.schemas import library
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.library import tabular
+from kbdisk.schemas.property import apply_property, with_value
 from kbdisk.schemas.schema import Schema
 
 ROOT = Path(__file__).parents[2]
@@ -158,11 +159,11 @@ def known(schema: Schema, entity: Entity) -> dict:
     tree: dict = {}
     for path, one in schema.class_of(entity).properties.items():
         try:
-            value = values.applied(one, at(entity.tree, path), schema.missing)
+            value = apply_property(one, at(entity.tree, path), schema.missing)
         except (KeyError, ValueError):
             continue
         if value is not None and not isinstance(value, Known) and one.role != "ignore":
-            tree = values.with_value(tree, path, without_gaps(value))
+            tree = with_value(tree, path, without_gaps(value))
     return tree
 
 

@@ -9,13 +9,13 @@ from tables import for_each
 
 from kbdisk.entity import Entity
 from kbdisk.errors import SchemaError
-from kbdisk.schemas import linkml
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.importers import linkml
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Schema
 
 try:
@@ -186,11 +186,11 @@ def test_what_a_schema_cannot_say_is_listed(read):
     [
         ("{range: string, pattern: '^a'}", "Thing.x: pattern is not checked"),
         ("{range: Code}", "Thing.x: the pattern of Code is not checked"),
-        ("{range: Query}", "Thing.x: the values of Query are told by a query, which is left out"),
+        ("{range: Query}", "Thing.x: the values of Query come from a query, which is left out"),
         ("{range: string, minimum_value: 5}", "Thing.x: minimum_value of what is no number is not checked"),
         ("{range: integer, equals_expression: '{y} * 2'}", "Thing.x: equals_expression is not checked"),
         ("{range: float, multivalued: true, maximum_cardinality: 2}", "Thing.x: maximum_cardinality 2 is how many"),
-        ("{any_of: [{range: integer}, {range: Other}]}", "Thing.x: nothing tells the kind of its values: left out"),
+        ("{any_of: [{range: integer}, {range: Other}]}", "Thing.x: the kind of its values is not determined: left out"),
         ("{range: Other, inlined: true}", "Thing.x.y: required where the part is there, which is left out"),
     ],
 )

@@ -13,10 +13,11 @@ from tables import for_each
 
 from kbdisk.entity import Date, Link, Quantity
 from kbdisk.errors import SchemaError
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import KINDS, Rule, evaluate
-from kbdisk.schemas.schema import Class, Property, Schema
-from kbdisk.schemas.yamlfile import loads
+from kbdisk.schemas.schema import Class, Schema
+from kbdisk.schemas.yaml import loads
 
 PATHS = [("a",), ("b",), ("c d", "e.f"), ("ä",)]
 PROPERTIES = {path: Property(Number()) for path in PATHS} | {("t",): Property(Category())}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tables import examples, for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text
-from kbdisk.schemas import leaf
+from kbdisk.schemas import kinds
 from kbdisk.schemas.composites import COMPOSITES, EACH, leaves_of
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -18,15 +18,16 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import KINDS, Boolean, Category, Number, Set
-from kbdisk.schemas.schema import Class, Misfit, Property, Schema, names_of, of_one_class
+from kbdisk.schemas.kinds import KINDS, Boolean, Category, Number, Set
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Misfit, Schema, names_of, of_one_class
 
 CITY = "http://example.org/City"
 
 
-def schema(**kinds):
+def schema(**named_kinds):
     """A schema of one class from kinds or properties by name."""
-    told = {(name,): kind if isinstance(kind, Property) else Property(kind) for name, kind in kinds.items()}
+    told = {(name,): kind if isinstance(kind, Property) else Property(kind) for name, kind in named_kinds.items()}
     return of_one_class(told)
 
 
@@ -50,8 +51,8 @@ EVERYTHING = {  # a path of each kind, some deep: its kind and values that fit
     ("number",): (Number(), numbers),
     ("deep", "category"): (Category(), words | st.booleans() | st.integers()),
     ("boolean",): (Boolean(), st.booleans()),
-    ("deep", "text"): (leaf.Text(), words | st.builds(Text, words, st.just("de"))),
-    ("link",): (leaf.Link(), st.builds(Link, words)),
+    ("deep", "text"): (kinds.Text(), words | st.builds(Text, words, st.just("de"))),
+    ("link",): (kinds.Link(), st.builds(Link, words)),
     ("set",): (Set(Category()), st.lists(words, max_size=3)),
     ("quantity",): (QuantityKind("g", {"kg": 1000.0}), amounts),
     ("deep", "er", "date"): (DateKind(), days),
@@ -61,7 +62,7 @@ EVERYTHING = {  # a path of each kind, some deep: its kind and values that fit
         st.lists(st.fixed_dictionaries({}, optional={"n": numbers, "when": days, "where": st.lists(numbers, max_size=2)}), max_size=3),
     ),
     ("map",): (
-        Mapped({"name": leaf.Text(), "weight": QuantityKind("g", {"kg": None})}),
+        Mapped({"name": kinds.Text(), "weight": QuantityKind("g", {"kg": None})}),
         st.dictionaries(words, st.fixed_dictionaries({}, optional={"name": words, "weight": amounts}), max_size=3),
     ),
 }  # fmt: skip
@@ -82,8 +83,8 @@ trees = st.fixed_dictionaries({}, optional={path: values for path, (_, values) i
 
 
 def test_the_example_has_every_kind_and_composite():
-    kinds = {type(kind) for kind, _ in EVERYTHING.values()}
-    assert kinds == {row.leaf for row in KINDS.values()} | {row.composite for row in COMPOSITES.values()}
+    types = {type(kind) for kind, _ in EVERYTHING.values()}
+    assert types == {row.leaf for row in KINDS.values()} | {row.composite for row in COMPOSITES.values()}
 
 
 @settings(max_examples=examples(60))
@@ -131,7 +132,7 @@ def test_where_there_is_one_class_entities_without_any_are_of_it_and_others_are_
 
 def test_each_class_has_properties_of_its_own():
     found = Schema(
-        {name: Class(name, {("x",): Property(kind)}) for name, kind in {"A": Number(), "B": leaf.Text()}.items()}
+        {name: Class(name, {("x",): Property(kind)}) for name, kind in {"A": Number(), "B": kinds.Text()}.items()}
     )
     assert found.check(Entity("e", {"x": 1}, classes=("A",))) == []
     assert found.check(Entity("e", {"x": 1}, classes=("B",))) == [Misfit(("x",), "expected text, got 1")]
@@ -277,7 +278,7 @@ def test_leaves_of_composites_in_composites_are_those_of_the_class():
         (Number(), Listed({"": Number()}), [3, "nan", "1", 3], [3, None, 1, 3]),
         (DateKind(), Listed({"": DateKind()}), ["2001-05", "1999"], [Date(2001, 5), Date(1999)]),
         (Category(), Set(Category()), ["b", "nan", "a"], ["b", "a"]),
-        (leaf.Link("City"), Set(leaf.Link("City")), ["b", "a"], ["b", "a"]),
+        (kinds.Link("City"), Set(kinds.Link("City")), ["b", "a"], ["b", "a"]),
         (Set(Category()), Set(Category()), ["b"], ["b"]),
     ],
 )

@@ -9,13 +9,13 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.errors import KBDiskWarning, SchemaError
-from kbdisk.schemas import shacl
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.constraints import Constraint
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.importers import shacl
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.schema import Schema
 
 PREFIXES = """
@@ -319,7 +319,7 @@ def test_a_shape_within_itself_is_cut(read):
         ),
         ("sh:property [ sh:path ( ex:a ex:b ) ; sh:name 'ab' ]", "Thing: a sequence path (ab): only paths of one"),
         ("sh:property [ sh:path rdf:type ; sh:hasValue ex:a ]", "Thing: rdf:type is no property but the class"),
-        ("sh:property [ sh:path ex:x ; sh:minCount 1 ]", "Thing.x: nothing tells the kind of its values: left out"),
+        ("sh:property [ sh:path ex:x ; sh:minCount 1 ]", "Thing.x: the kind of its values is not determined: left out"),
         ("sh:property [ sh:path ex:x ; sh:nodeKind sh:IRI ; sh:not ex:P ]", "Thing.x: sh:not is not checked"),
         (
             "sh:property [ sh:path ex:x ; sh:nodeKind sh:IRI ; sh:severity sh:Info ]",
@@ -355,7 +355,7 @@ def test_a_shape_within_itself_is_cut(read):
         ),
         (
             "sh:property [ sh:path ex:x ; sh:datatype xsd:date ; sh:lessThan ex:y ]",
-            "Thing.x: sh:lessThan y is not checked: nothing tells the kind of y",
+            "Thing.x: sh:lessThan y is not checked: the kind of y is not determined",
         ),
         (
             "sh:property [ sh:path ex:x ; sh:qualifiedMinCount 1 ; sh:qualifiedValueShape"

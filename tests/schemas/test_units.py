@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kbdisk.entity import Entity
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.quantity import Quantity, Scale
-from kbdisk.schemas.inference import infer
-from kbdisk.schemas.units import conversion, is_currency, unit_of
+from kbdisk.schemas.infer import infer
+from kbdisk.schemas.text.units import conversion, is_currency, unit_of
 from tests.tables import for_each
 
 SAME = [  # names of one unit

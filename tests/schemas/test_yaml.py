@@ -19,10 +19,11 @@ from kbdisk.schemas.composites import COMPOSITES, Row
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.leaf import KINDS, Category, Kind, Link, Number, Set, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
-from kbdisk.schemas.yamlfile import loads, text
-from kbdisk.schemas.yamlfile.keys import SPELT, keys_of
+from kbdisk.schemas.kinds import KINDS, Category, LeafKind, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
+from kbdisk.schemas.yaml import loads, parse
+from kbdisk.schemas.yaml.kind_keys import FIELD_OF_KEY, keys_of
 
 
 def properties(*lines: str) -> str:
@@ -49,7 +50,7 @@ def parser(request, monkeypatch):
     """Both parsers that PyYAML has."""
     if request.param == "libyaml" and not hasattr(yaml, "CSafeLoader"):
         pytest.skip("PyYAML was built without libyaml")
-    monkeypatch.setattr(text, "LOADER", yaml.CSafeLoader if request.param == "libyaml" else yaml.SafeLoader)
+    monkeypatch.setattr(parse, "LOADER", yaml.CSafeLoader if request.param == "libyaml" else yaml.SafeLoader)
 
 
 # ---------------------------------------------------------------- reading
@@ -354,7 +355,7 @@ class Ratio:
 
 @pytest.fixture
 def others(monkeypatch):
-    monkeypatch.setitem(KINDS, "colour", Kind(Colour, Colour(), ("#ff8800",)))
+    monkeypatch.setitem(KINDS, "colour", LeafKind(Colour, Colour(), ("#ff8800",)))
     monkeypatch.setitem(COMPOSITES, "ratio", Row(Ratio, Ratio(), ("3:4",)))
 
 
@@ -380,7 +381,7 @@ def test_every_field_of_our_kinds_can_be_told():
     renamed = {"quantity": {"factors", "value", "names"}, "list": {"fields"}, "map": {"fields"}}
     made = {name: row.leaf for name, row in KINDS.items()} | {name: row.composite for name, row in COMPOSITES.items()}
     for name, row in made.items():
-        keys = {SPELT.get(key, key) for key in keys_of(name).names()}
+        keys = {FIELD_OF_KEY.get(key, key) for key in keys_of(name).names()}
         assert {one.name for one in fields(row)} - renamed.get(name, set()) <= keys
 
 

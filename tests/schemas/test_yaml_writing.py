@@ -24,9 +24,10 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.constraints import Constraint, ValueShape
 from kbdisk.schemas.formula import Formula
-from kbdisk.schemas.leaf import Boolean, Category, Link, Number, Set, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
-from kbdisk.schemas.yamlfile import loads, text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
+from kbdisk.schemas.yaml import loads, parse
 
 # ---------------------------------------------------------------- writing
 
@@ -280,7 +281,7 @@ def types(one):
 
 
 def test_python_reads_what_libyaml_does(monkeypatch):
-    monkeypatch.setattr(text, "LOADER", yaml.SafeLoader)
+    monkeypatch.setattr(parse, "LOADER", yaml.SafeLoader)
     odd = of_one_class(
         {("x" * 1100, 'a"b'): Property(Category(("\x85\u2028\ufeff\x7f\U0001f4f1", "\t\n\r")))}, "\u2029", label="# no"
     )

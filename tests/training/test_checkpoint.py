@@ -22,8 +22,9 @@ from models import phones, tiny_run
 
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, KBDiskWarning, TrainingError
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.identity import differences
 from kbdisk.training.looking import Look
@@ -184,7 +185,7 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from kbdisk.schemas.leaf import Category, Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer

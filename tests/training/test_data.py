@@ -8,9 +8,10 @@ from models import phones, tiny, tiny_run
 
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.data import Data
 
 SCHEMA = Schema(

@@ -129,7 +129,7 @@ def test_an_opened_model_believes_the_same_to_the_last_bit(world, run, tmp_path)
     save(trained, tmp_path / "model")
     torch.manual_seed(1)  # what is drawn when it is built again does not count
     again = open_folder(tmp_path / "model", CPU)
-    assert (again.run, again.record, again.shapes) == (trained.run, trained.record, trained.shapes)
+    assert (again.run, again.record, again.styles) == (trained.run, trained.record, trained.styles)
     assert (again.codec.words is None) == (trained.codec.words is None)
     assert (tmp_path / "model" / "tokenizer.model").exists() == (trained.codec.words is not None)
     for ask in ("all", "nothing"):  # what is absent, and what is known, each hidden

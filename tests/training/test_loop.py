@@ -16,8 +16,9 @@ from kbdisk.errors import TrainingError
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.hiding import Hiding
 from kbdisk.likelihood import in_order
-from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training import looking, loop
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data

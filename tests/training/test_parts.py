@@ -10,7 +10,7 @@ import torch
 from models import phones, tiny_run
 from torch import nn
 
-from kbdisk.randomness import drawing_from, source
+from kbdisk.rng import thread_generator, use_generator
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
 from kbdisk.training.parts import Parts, min_entities
@@ -92,10 +92,10 @@ def test_weights_do_not_hang_on_how_many_cores_there_are(threads):
 
 
 def test_what_is_dropped_is_drawn_from_the_generator_of_the_thread():
-    assert source() is None
+    assert thread_generator() is None
     first, second = torch.Generator(), torch.Generator()
-    with drawing_from(first):
-        with drawing_from(second):
-            assert source() is second
-        assert source() is first
-    assert source() is None
+    with use_generator(first):
+        with use_generator(second):
+            assert thread_generator() is second
+        assert thread_generator() is first
+    assert thread_generator() is None

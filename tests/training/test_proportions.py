@@ -21,8 +21,9 @@ from kbdisk.leaves.category import CategoryBelief, CategoryConfig
 from kbdisk.network.beliefs import Asked
 from kbdisk.network.disk import DiSK
 from kbdisk.sampling import sample
-from kbdisk.schemas.leaf import Category, Number, Text
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training import Trained, proportions
 from kbdisk.training.proportions import SURE, Believed, Biases, biases, even
 from kbdisk.training.train import train

@@ -11,8 +11,9 @@ from models import calibrated, tiny_run
 from kbdisk.completion import complete
 from kbdisk.entity import Entity
 from kbdisk.evaluation.calibration import Line
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training import loop
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer

@@ -9,8 +9,9 @@ import pytest
 from kbdisk.entity import Entity
 from kbdisk.hiding import Hiding
 from kbdisk.network.config import ModelConfig
-from kbdisk.schemas.leaf import Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.training import sizing
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data

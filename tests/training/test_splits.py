@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from kbdisk.entity import Entity, Link
-from kbdisk.schemas.leaf import Category, Number, Set, Text
-from kbdisk.schemas.leaf import Link as LinkLeaf
-from kbdisk.schemas.schema import Class, Property, Schema, of_one_class
+from kbdisk.schemas.kinds import Category, Number, Set, Text
+from kbdisk.schemas.kinds import Link as LinkLeaf
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training.splits import split
 
 THING = {

@@ -10,8 +10,9 @@ from models import tiny_run
 
 from kbdisk.entity import Entity
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
-from kbdisk.schemas.leaf import Category, Number
-from kbdisk.schemas.schema import Property, of_one_class
+from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.training import train as training
 from kbdisk.training.members import as_planned, several
 from kbdisk.training.run import Run

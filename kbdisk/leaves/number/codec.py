@@ -24,7 +24,7 @@ from kbdisk.leaves.number.binning import bins_of
 from kbdisk.leaves.number.config import NumberConfig
 from kbdisk.leaves.number.maps import ADVICE, CODES, CodeMap, Floats
 from kbdisk.leaves.number.resolution import bounds_of, decimals_of
-from kbdisk.schemas.leaf import LARGEST, Number, Tolerance
+from kbdisk.schemas.kinds import MAX_NUMBER, Number, Tolerance
 
 FAR = 1e6  # no code is further out: what is, is as surprising as can be told in float32
 OPEN = 1e20  # how far a step without an end goes
@@ -128,7 +128,8 @@ class NumberCodec:
         """
         if self.deciles is None:
             return (1.0,)
-        (least, greatest), (first, last), number = self.met, self.deciles, float(min(max(value, -LARGEST), LARGEST))
+        (least, greatest), (first, last) = self.met, self.deciles
+        number = float(min(max(value, -MAX_NUMBER), MAX_NUMBER))
         if least <= number <= greatest:
             return (1.0,)
         end, decile = (greatest, last) if number > greatest else (least, first)
@@ -219,7 +220,7 @@ class NumberCodec:
         """Codes (n, 4) to numbers: rounded to the decimals seen, within the bounds; int where whole, else float."""
         code, atom = (codes[:, at].detach().cpu().double().numpy() for at in (0, 3))
         low, high = self.bounds
-        numbers = np.clip(self.map.inverse(code), -LARGEST, LARGEST).tolist()
+        numbers = np.clip(self.map.inverse(code), -MAX_NUMBER, MAX_NUMBER).tolist()
         written = [min(max(self._rounded(number), low), high) for number in numbers]
         for place in np.flatnonzero((atom >= 0) & (atom < len(self.atoms))).tolist():
             written[place] = self.atoms[int(atom[place])]
@@ -279,8 +280,8 @@ def _fit(leaf: Number, numbers: Floats) -> bool:
     """Whether all can be computed with and are within the leaf's bounds."""
     low, high = numbers.min(), numbers.max()  # NaN where one is
     return bool(
-        low >= -LARGEST
-        and high <= LARGEST
+        low >= -MAX_NUMBER
+        and high <= MAX_NUMBER
         and (leaf.minimum is None or low >= leaf.minimum)
         and (leaf.above is None or low > leaf.above)
         and (leaf.maximum is None or high <= leaf.maximum)

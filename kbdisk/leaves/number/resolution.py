@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 import numpy as np
 
 from kbdisk.leaves.number.maps import Floats
-from kbdisk.schemas.leaf import Number
+from kbdisk.schemas.kinds import Number
 
 DIGITS = 14  # what a float has beyond these is noise
 FULL = 12  # who needs so many digits was not written by hand

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from kbdisk.entity import Text as TextValue
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.leaves.words import Words
-from kbdisk.schemas.leaf import Text
+from kbdisk.schemas.kinds import Text
 
 
 @dataclass(frozen=True)

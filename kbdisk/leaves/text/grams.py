@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.leaves.words import EOS
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 LONGEST = 3  # characters of a run
 READ = 64  # characters of a text that are read so: names are short, and of prose the words are read one by one
@@ -52,7 +52,7 @@ class Grams(nn.Module):
         """(n, L) token ids, 0 where a text has ended -> (n, D)"""
         row, gram = self.found(ids)
         if self.training and self.blank:
-            kept = torch.rand(len(row), generator=source(), device=row.device) >= self.blank
+            kept = torch.rand(len(row), generator=thread_generator(), device=row.device) >= self.blank
             row, gram = row[kept], gram[kept]
         row, order = row.sort(stable=True)
         count = row.bincount(minlength=len(ids))

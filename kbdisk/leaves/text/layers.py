@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from kbdisk.blocks import Linear, attention_scale
 from kbdisk.leaves.text.config import TextConfig
 from kbdisk.leaves.text.packing import Packing, exact, steady
-from kbdisk.randomness import source
+from kbdisk.rng import thread_generator
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Tokens(nn.Module):
         """(T,) -> (T, D). While training some tokens are blank, at the price of one draw for each."""
         x: Tensor = self.table(tokens)
         if self.training and self.blank:
-            kept = torch.rand(len(x), 1, generator=source(), device=x.device) >= self.blank
+            kept = torch.rand(len(x), 1, generator=thread_generator(), device=x.device) >= self.blank
             x = x * kept
         longest = max((length for _, length in packing.buckets), default=0)
         return x + self.places(longest)[packing.place]

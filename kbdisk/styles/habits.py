@@ -1,0 +1,145 @@
+"""Habits: how the values at one path are written. The counts of their forms, and how their numbers are spelt, as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from typing import Any, NamedTuple, Self
+
+from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.numerals import Number, has_int
+
+MAX_FORMS = 200  # that are counted at each path; by then the common ones are among them
+COUNTS = ("padded", "alone", "listed", "empty")  # of a habit, by their names in a file
+
+
+class Form(NamedTuple):
+    """A way to write a value, such as text with the layout D.M.Y."""
+
+    name: str
+    detail: str = ""
+
+
+TYPED = Form("typed")  # as what it is: a Date, a Quantity, a Link
+
+
+@dataclass(slots=True)
+class NumberSpelling:
+    """How the numbers at one path are spelt: 5 or 5.0, and as text with which decimals, commas and zeros."""
+
+    whole: int = 0  # whole numbers that are integers
+    pointed: int = 0  # whole numbers that are floats: 5.0
+    fewest: int | None = None  # decimals of texts
+    commas: int = 0  # texts of a thousand or more with commas, less those without
+    shortest: int = 0  # digits of texts before the point
+    longest: int = 0
+    zeros: bool = False  # whether a text has a leading zero
+
+    def observe(self, value: Number) -> None:
+        """Count a number that is stored as a number."""
+        if isinstance(value, int):
+            self.whole += 1
+        elif has_int(value):
+            self.pointed += 1
+
+    def observe_text(self, text: str) -> None:
+        """Count a number that is stored as text."""
+        before, _, decimals = text.strip().lstrip("+-").partition(".")
+        if "e" in text or "E" in text:
+            return
+        digits = before.replace(",", "")
+        self.fewest = len(decimals) if self.fewest is None else min(self.fewest, len(decimals))
+        self.shortest = min(self.shortest, len(digits)) if self.longest else len(digits)
+        self.longest = max(self.longest, len(digits))
+        self.zeros = self.zeros or (len(digits) > 1 and digits[0] == "0")
+        if len(digits) > 3:
+            self.commas += 1 if "," in before else -1
+
+    def typed(self, value: Any) -> Any:
+        """A number as an integer or a float, as the observed ones are."""
+        if isinstance(value, bool) or not has_int(value):
+            return value
+        if not isinstance(value, int):
+            return int(value) if self.whole > self.pointed else value
+        return float(value) if self.pointed > self.whole and abs(value) < 1 << 53 else value
+
+    def text(self, value: Any) -> str:
+        """A number as text, spelt as the observed ones are."""
+        exact = value if isinstance(value, Decimal) else Decimal(numerals.show(value))
+        before, _, decimals = f"{exact.copy_abs():f}".partition(".")
+        if self.zeros and self.shortest == self.longest:
+            before = before.zfill(self.longest)
+        if self.commas > 0:
+            before = f"{int(before):,}"
+        decimals = decimals.rstrip("0").ljust(self.fewest or 0, "0")
+        return ("-" if exact < 0 else "") + before + ("." + decimals if decimals else "")
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself from its fields by name."""
+        counts = {name: int(data[name]) for name in ("whole", "pointed", "commas", "shortest", "longest")}
+        fewest = None if data["fewest"] is None else int(data["fewest"])
+        return cls(**counts, fewest=fewest, zeros=bool(data["zeros"]))
+
+
+@dataclass(slots=True)
+class Habit:
+    """How the values at one path are written."""
+
+    forms: Counter[tuple[Form, str]] = field(
+        default_factory=Counter
+    )  # by form and group: the values of one unit, or the dates with the same parts
+    numbers: NumberSpelling = field(default_factory=NumberSpelling)
+    padded: int = 0  # months and days such as 05, less those such as 5
+    alone: int = 0  # single values that stand by themselves
+    listed: int = 0  # single values that stand in a list
+    empty: int = 0  # empty lists
+    keys: tuple[str, ...] = ()  # of the fullest part, in its order
+
+    def observe(self, form: Form, group: str = "") -> None:
+        """Count a value."""
+        if (form, group) in self.forms or len(self.forms) < MAX_FORMS:
+            self.forms[form, group] += 1
+
+    def observe_keys(self, keys: tuple[str, ...]) -> None:
+        """Keep the keys of a part where it is the fullest."""
+        if len(keys) > len(self.keys):
+            self.keys = keys
+
+    def ordered(self, part: dict[str, Any]) -> dict[str, Any]:
+        """A part with its keys in the usual order; unknown keys come last."""
+        return {key: part[key] for key in dict.fromkeys([*self.keys, *part]) if key in part}
+
+    def ranked_forms(self, group: str = "") -> Iterator[Form]:
+        """The forms of a group, the most common first, then those of other groups."""
+        of_group: Counter[Form] = Counter()
+        of_others: Counter[Form] = Counter()
+        for (form, form_group), count in self.forms.items():
+            (of_group if form_group == group else of_others)[form] += count
+        ranked = [
+            form
+            for counts in (of_group, of_others)
+            for form, _ in sorted(counts.items(), key=lambda counted: -counted[1])
+        ]
+        return iter(dict.fromkeys(ranked))
+
+    def wrapped(self, raw: Any) -> Any:
+        """A single value, in a list where most single values are in one."""
+        return [raw] if self.listed > self.alone else raw
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        forms = [[form.name, form.detail, group, count] for (form, group), count in self.forms.items()]
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {"forms": forms, "numbers": asdict(self.numbers), "keys": list(self.keys), **counts}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself again; an error of some kind where the data is something else."""
+        forms = Counter(
+            {(Form(str(name), str(detail)), str(group)): int(count) for name, detail, group, count in data["forms"]}
+        )
+        counts = {name: int(data[name]) for name in COUNTS}
+        return cls(forms, NumberSpelling.from_json(data["numbers"]), **counts, keys=tuple(map(str, data["keys"])))

@@ -1,0 +1,471 @@
+"""Styles per kind: KIND_STYLES has for each kind how a value is observed, in which forms it is written, and how its missing parts are filled.
+
+    numbers, labels, truths, texts, links    as themselves, or as a string; a text in a language
+    dates           parts, years, ISO strings, or strings in the schema's order with the usual separators and zeros
+    quantities      parts with value and unit, text such as 6.9 kg or $6.90, or bare numbers in the main unit
+    coordinates     parts, pairs, text
+
+To add a kind: one row, and an example in tests/test_styles.py.
+
+The layout of a date is its text with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00, Y-M-DT00:00:00Z. A new
+date has a time of day where most have the same one. Where each has a time of its own, no date is written without one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from math import isclose
+from typing import Any, NamedTuple
+
+from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text
+from kbdisk.schemas.composites import Kind, Parts
+from kbdisk.schemas.composites.base import apply_kind, fields_of, split_kind
+from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
+from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
+from kbdisk.schemas.composites.date import CARRIED, NUMBERS, NUMERIC_DATE
+from kbdisk.schemas.composites.date import Date as DateKind
+from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR, UNIT, VALUE, shortest
+from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
+from kbdisk.schemas.kinds import Boolean, Category, Number
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Text as TextKind
+from kbdisk.schemas.text import dates
+from kbdisk.schemas.text.numerals import Measure, measure
+from kbdisk.styles.habits import TYPED, Form, Habit
+
+STRING = Form("string")  # of a number or a link
+BARE, DIGITS, PAIRED = Form("bare"), Form("digits"), Form("pair")  # of quantities, and of coordinates
+YEAR, ISO = Form("year"), Form("iso")  # of dates
+TIMED, CLOCK = "timed", "clock"  # text with a time of day that recurs; with one of too many
+MAX_TIMES = 20  # times of day that are forms of their own
+UNKNOWN_PART = "00"  # in the text of a date
+OPTIONAL_PARTS = (("precision",), ("time",))  # of a date, that may be written without being in the value
+
+
+class KindStyle(NamedTuple):
+    """What is done for one kind. `write` raises a ValueError where a form cannot express a value."""
+
+    observe: Callable[[Any, Any, Habit], None]
+    forms: Callable[[Any, Any, Habit], Iterator[Form]]
+    write: Callable[[Any, Form, Any, Habit], Any]
+    fill: Callable[[Any, Any, Parts, Habit], dict[Path, Any]]
+    shared: bool = False  # a path without values takes the form of other values of its kind
+
+
+# ---------------------------------------------------------------- one value at one path
+
+
+def write_value(kind: Kind, value: Any, habit: Habit) -> Any:
+    """A value in the most common form that can express it; ValueError where none can."""
+    style = KIND_STYLES[type(kind)]
+    reason = ""
+    for form in style.forms(kind, value, habit):
+        try:
+            raw = style.write(kind, form, value, habit)
+            if is_read_as(kind, raw, value):
+                return raw
+        except ValueError as error:
+            reason = reason or str(error)
+    if not habit.forms:
+        return style.write(kind, TYPED, value, habit)
+    raise ValueError(reason or f"no form of the others can say {value!r}")
+
+
+def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:
+    """The missing parts of a value that is given in part.
+
+    ValueError where the given parts differ from those of the value, or where there is no place for the missing ones.
+    """
+    empty = isinstance(raw, dict) and all(part is None for part in raw.values())
+    if empty and isinstance(written := write_value(kind, value, habit), dict):
+        return {(key,): part for key, part in written.items()}
+    given = {} if empty else split_kind(kind, apply_kind(kind, raw))
+    wanted = split_kind(kind, value)
+    for path in sorted(given.keys() & wanted.keys()):  # the unit before its amount
+        if not is_same(given[path], wanted[path]):
+            what = f"the {path[0]} " if path else ""
+            raise ValueError(f"{what}{given[path]!r} is given, which {wanted[path]!r} would change")
+    new = {path: leaf for path, leaf in wanted.items() if path not in given}
+    put = KIND_STYLES[type(kind)].fill(kind, raw, new, habit) if new else {}
+    full = [path[0] for path in put if isinstance(raw, dict) and raw.get(path[0]) == []]
+    if full:
+        raise ValueError(f"[] is given as its {full[0]}, and has no place for more")
+    return put
+
+
+def is_read_as(kind: Kind, raw: Any, value: Any) -> bool:
+    """Whether what is written is read as the value. It may also state the precision of a date and its usual time of day."""
+    read, wanted = split_kind(kind, apply_kind(kind, raw)), split_kind(kind, value)
+    near = tolerance(kind)
+    same = all(path in read and is_same(leaf, read[path], near) for path, leaf in wanted.items())
+    return same and all(path in wanted or path in OPTIONAL_PARTS for path in read)
+
+
+def is_same(one: Any, other: Any, near: float = 0.0) -> bool:
+    """Whether two leaves are one value: links by their ids, texts by their words, sets in any order, numbers within a tolerance."""
+    if isinstance(one, list) and isinstance(other, list):
+        ones, others = [_comparable(value) for value in one], [_comparable(value) for value in other]
+        return all(value in others for value in ones) and all(value in ones for value in others)
+    if near and is_number(one) and is_number(other):
+        return isclose(one, other, rel_tol=near)
+    return bool(_comparable(one) == _comparable(other))
+
+
+def _comparable(value: Any) -> Any:
+    """In Python true is 1; in a knowledge base it is not."""
+    value = value.id if isinstance(value, Link) else value.text if isinstance(value, Text) else value
+    return isinstance(value, bool), value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, and no truth."""
+    return not isinstance(value, str | bool | Text | Link) and hasattr(value, "__float__")
+
+
+def tolerance(kind: Kind) -> float:
+    """How far a number that is read back may be off: numbers that are converted between units are only near."""
+    return MAX_CONVERTED_ERROR if isinstance(kind, QuantityKind) and kind.normal else 0.0
+
+
+def no_place(raw: Any) -> ValueError:
+    """The error that a given value has no place for more."""
+    return ValueError(f"{raw!r} is given, and has no place for more")
+
+
+# ---------------------------------------------------------------- numbers, labels, truths, texts, links
+
+
+def observe_scalar(kind: Kind, raw: Any, habit: Habit) -> None:
+    """Observe whether a value is stored as a string, and the language of a text."""
+    if is_number(raw):
+        habit.numbers.observe(raw)
+    elif isinstance(raw, str):
+        habit.numbers.observe_text(raw)
+    if isinstance(raw, str):
+        habit.observe(STRING)
+    else:
+        habit.observe(Form("typed", raw.language) if isinstance(raw, Text) else TYPED)
+
+
+def scalar_forms(kind: Kind, value: Any, habit: Habit) -> Iterator[Form]:
+    """All forms, the most common first."""
+    return habit.ranked_forms()
+
+
+def write_number(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A number, or its digits."""
+    return habit.numbers.text(value) if form == STRING else habit.numbers.typed(value)
+
+
+def write_label(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A label as it is; the label 1 as 1.0 where the others are floats."""
+    return habit.numbers.typed(value) if is_number(value) else value
+
+
+def write_unchanged(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """The value as it is."""
+    return value
+
+
+def write_link(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A link, or its id."""
+    id = value.id if isinstance(value, Link) else value
+    return id if form == STRING else Link(id)
+
+
+def write_text(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A text in the usual language, unless it states its own."""
+    return Text(value, form.detail) if form.detail and isinstance(value, str) else value
+
+
+def fill_scalar(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """Always a ValueError: a leaf has no parts that could be missing."""
+    raise no_place(raw)
+
+
+# ---------------------------------------------------------------- dates
+
+
+def observe_date(kind: DateKind, raw: Any, habit: Habit) -> None:
+    """Observe the form of a date by which of its parts are known."""
+    group = known_parts(kind.apply(raw))
+    if isinstance(raw, Date):
+        _observe_date_form(habit, Form(TYPED.name, raw.time), group)
+    elif isinstance(raw, dict):
+        for name in NUMBERS:
+            if raw.get(name) not in (None, []):
+                habit.numbers.observe(raw[name])
+        habit.observe_keys(tuple(key for key in raw if key in NUMBERS))
+        habit.observe(Form("parts"), group)
+    elif isinstance(raw, str):
+        _observe_date_form(habit, _date_form(kind, raw, habit), group)
+    else:
+        habit.numbers.observe(raw)
+        habit.observe(YEAR, group)
+
+
+def known_parts(day: Date) -> str:
+    """The initials of the parts that are known: dates without a day may be written in another form."""
+    return "".join(name[0].upper() for name in NUMBERS if getattr(day, name) is not None)
+
+
+def _observe_date_form(habit: Habit, form: Form, group: str) -> None:
+    """Count a form; beyond MAX_TIMES times of day all further ones count as one form."""
+    if _is_timed(form) and (form, group) not in habit.forms:
+        of_group = [other for other, other_group in habit.forms if other_group == group]
+        form = Form(CLOCK, form.detail) if sum(map(_is_timed, of_group)) >= MAX_TIMES else form
+        form = next((other for other in of_group if other.name == form.name == CLOCK), form)
+    habit.observe(form, group)
+
+
+def _is_timed(form: Form) -> bool:
+    return form.name == TIMED or (form.name == TYPED.name and form.detail != "")
+
+
+def _date_form(kind: DateKind, text: str, habit: Habit) -> Form:
+    """The form of a date as text, with its layout; observes zeros before months and days."""
+    match = (dates.ISO if kind.order == "iso" else NUMERIC_DATE).fullmatch(text)
+    if match is None:
+        return ISO
+    letters = "YMD" if kind.order == "iso" else kind.order.upper()
+    layout, end = "", 0
+    for number, letter in enumerate(letters, 1):
+        digits = match[number]
+        if digits is None:
+            break
+        written = digits if digits == UNKNOWN_PART else letter
+        layout += text[end : match.start(number)] + "+" * (digits[0] == "+") + written
+        end = match.end(number)
+        if letter != "Y" and digits != UNKNOWN_PART:
+            habit.padded += (digits[0] == "0") - (len(digits) == 1)
+    time = match["time"] if kind.order == "iso" else None
+    return Form(TIMED, layout + time) if time else Form("text", layout.strip())
+
+
+def date_forms(kind: DateKind, value: Date, habit: Habit) -> Iterator[Form]:
+    """The forms of dates with the same parts, then others; among texts an unknown part is 00 or left out as elsewhere."""
+    group = known_parts(value)
+    forms = {form: count for (form, form_group), count in habit.forms.items() if form_group == group}
+    forms = forms or _counts_of_forms(habit)
+    timed = Counter({form: count for form, count in forms.items() if _is_timed(form) or form.name == CLOCK})
+    is_usual = 2 * timed.total() > sum(forms.values())
+    if is_usual:
+        yield _usual_time(timed)
+    yield from (form for form in habit.ranked_forms(group) if not _is_timed(form) and form.name != CLOCK)
+    if timed and not is_usual:
+        yield _usual_time(timed)
+    layouts = [form.detail for form, _ in habit.forms if form.name == "text"]
+    if any(UNKNOWN_PART in layout for layout in layouts):
+        yield Form("text", "Y-M-00" if value.month else "Y-00-00")
+    if kind.order == "iso" and (layouts or any(form == ISO for form, _ in habit.forms)):
+        yield ISO
+
+
+def _counts_of_forms(habit: Habit) -> dict[Form, int]:
+    counts = Counter[Form]()
+    for (form, _), count in habit.forms.items():
+        counts[form] += count
+    return counts
+
+
+def _usual_time(timed: Counter[Form]) -> Form:
+    """The form with the time of day that most have; where there is none, one that nothing can be written in."""
+    ((form, count),) = timed.most_common(1)
+    return form if 2 * count > timed.total() and form.name != CLOCK else Form(CLOCK, form.detail)
+
+
+def write_date(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
+    """A date in a form; ValueError where the form cannot express it."""
+    match form.name:
+        case "typed":
+            return replace(value, time=value.time or form.detail)
+        case "parts":
+            return habit.ordered({str(name): _date_part(part, habit) for (name,), part in kind.split(value).items()})
+        case "year":
+            if value != Date(value.year) or value.year is None:
+                raise ValueError("the others are years alone")
+            return habit.numbers.typed(value.year)
+        case "iso":
+            return dates.write_iso(value)
+        case "clock":
+            raise ValueError("the others have a time of day each")
+    texts = {"Y": _year(value.year), "M": _two_digits(value.month, habit), "D": _two_digits(value.day, habit)}
+    written = [texts.get(letter, letter) for letter in form.detail]
+    if None in written:
+        raise ValueError(f"the others are whole dates, such as {_example_date(form.detail)}")
+    return "".join(map(str, written))
+
+
+def fill_date(kind: DateKind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The missing parts of a date in parts."""
+    if not isinstance(raw, dict):
+        missing = ", ".join(str(path[0]) for path in new if path[0] not in CARRIED)
+        raise ValueError(f"{raw!r} is given, and has no place for a {missing}") if missing else no_place(raw)
+    return {path: _date_part(part, habit) for path, part in new.items()}
+
+
+def _date_part(part: Any, habit: Habit) -> Any:
+    return part if isinstance(part, str) else habit.numbers.typed(part)
+
+
+def _year(year: int | None) -> str | None:
+    return None if year is None else f"{'-' * (year < 0)}{abs(year):04d}"
+
+
+def _two_digits(part: int | None, habit: Habit) -> str | None:
+    return None if part is None else f"{part:02d}" if habit.padded >= 0 else str(part)
+
+
+def _example_date(layout: str) -> str:
+    return layout.replace("Y", "1912").replace("M", "11").replace("D", "28")
+
+
+# ---------------------------------------------------------------- quantities
+
+
+def observe_quantity(kind: QuantityKind, raw: Any, habit: Habit) -> None:
+    """Observe the form of a quantity by its unit; a unit alone is not counted."""
+    unit: str | None = None
+    if kind.apply(raw).value is None:
+        return
+    if isinstance(raw, Quantity):
+        form, unit, number = TYPED, raw.unit, raw.value
+    elif isinstance(raw, dict):
+        number, unit = _number_and_unit(kind, raw)
+        names = [key for key, part in zip(kind.names, (number, unit), strict=True) if part is not None]
+        form = Form("part", " ".join(key for key in raw if key in names))
+    elif isinstance(raw, str):
+        spelt = measure(raw)
+        assert spelt is not None
+        habit.numbers.observe_text(kind.pointed(spelt.number))
+        unit, number = spelt.unit, None
+        form = Form("price" if spelt.before else "text", spelt.gap) if unit else DIGITS
+    else:
+        form, number = BARE, raw
+    if number is not None:
+        habit.numbers.observe(number)
+    habit.observe(form, unit or kind.unit or "")
+
+
+def quantity_forms(kind: QuantityKind, value: Quantity, habit: Habit) -> Iterator[Form]:
+    """The forms of quantities of the same unit, then others."""
+    return habit.ranked_forms(value.unit or "")
+
+
+def write_quantity(kind: QuantityKind, form: Form, value: Quantity, habit: Habit) -> Any:
+    """A quantity in a form."""
+    if form == TYPED:
+        return value
+    if value.value is None:
+        raise ValueError("expected a number, got a unit alone")
+    match form.name:
+        case "part":
+            parts = dict(zip(kind.names, (habit.numbers.typed(value.value), value.unit), strict=True))
+            return {key: parts[key] for key in form.detail.split() if parts[key] is not None}
+        case "text" | "price":
+            spelt = Measure("", gap=form.detail, before=form.name == "price")
+            return spelt.like(kind.pointed(habit.numbers.text(value.value)), str(value.unit))
+        case "digits":
+            return kind.pointed(habit.numbers.text(value.value))
+    return habit.numbers.typed(value.value)
+
+
+def fill_quantity(kind: QuantityKind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The number or the unit of a quantity that has the other; the number is converted to the given unit."""
+    if not isinstance(raw, Quantity | dict):
+        raise no_place(raw)
+    number, unit = (raw.value, raw.unit) if isinstance(raw, Quantity) else _number_and_unit(kind, raw)
+    if number is not None:
+        new = {path: part for path, part in new.items() if path != VALUE}
+    elif VALUE in new and kind.normal and unit is not None:
+        new = {**new, VALUE: _converted(kind, new[VALUE], unit)}
+    elif VALUE in new:
+        known: Parts = {UNIT: unit} if unit is not None else {}
+        new = {**new, VALUE: kind.join({**new, **known}).value}
+    if isinstance(raw, Quantity):
+        return {(): replace(raw, **{str(path[0]): part for path, part in new.items()})}
+    names: dict[Path, str] = {VALUE: kind.names[0], UNIT: kind.names[1]}
+    return {(names[path],): habit.numbers.typed(part) if path == VALUE else part for path, part in new.items()}
+
+
+def _number_and_unit(kind: QuantityKind, part: dict[str, Any]) -> tuple[Any, Any]:
+    fields = fields_of(part)
+    return fields.get(kind.names[0]), fields.get(kind.names[1])
+
+
+def _converted(kind: QuantityKind, amount: Any, unit: str) -> Any:
+    """An amount of the main unit in another unit."""
+    conversion = kind.into_main(unit) if unit != kind.unit else None
+    return amount if conversion is None else shortest(conversion.back(amount), conversion)
+
+
+# ---------------------------------------------------------------- coordinates
+
+
+def observe_coordinate(kind: CoordinateKind, raw: Any, habit: Habit) -> None:
+    """Observe the form of a coordinate."""
+    form = TYPED
+    coordinate = kind.apply(raw)
+    if isinstance(raw, dict):
+        form = Form("part", " ".join(key for key in raw if key in NAMES))
+    elif isinstance(raw, str):
+        spelt = PAIR.fullmatch(raw)
+        assert spelt is not None
+        habit.numbers.observe_text(spelt[1])
+        habit.numbers.observe_text(spelt[2])
+        form = Form("text", raw[spelt.end(1) : spelt.start(2)])
+    elif not isinstance(raw, Coordinate):
+        form = PAIRED
+    for degrees in (coordinate.latitude, coordinate.longitude) if not isinstance(raw, str) else ():
+        if degrees is not None:
+            habit.numbers.observe(degrees)
+    habit.observe(form)
+
+
+def write_coordinate(kind: CoordinateKind, form: Form, value: Coordinate, habit: Habit) -> Any:
+    """A coordinate in a form."""
+    known = {name: degrees for name in ("latitude", "longitude") if (degrees := getattr(value, name)) is not None}
+    match form.name:
+        case "typed":
+            return value
+        case "part":
+            part = {key: known.get(NAMES[key]) for key in form.detail.split()}
+            return {key: habit.numbers.typed(degrees) for key, degrees in part.items() if degrees is not None}
+    if len(known) < 2:
+        raise ValueError("expected a latitude and a longitude, got one of them")
+    pair = [known["latitude"], known["longitude"]]
+    pair = pair[::-1] if kind.longitude_first else pair
+    return form.detail.join(map(habit.numbers.text, pair)) if form.name == "text" else [*map(habit.numbers.typed, pair)]
+
+
+def fill_coordinate(kind: CoordinateKind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The missing half of a coordinate."""
+    if isinstance(raw, Coordinate):
+        return {(): replace(raw, **{str(path[0]): part for path, part in new.items()})}
+    degrees = {path: habit.numbers.typed(part) for path, part in new.items() if path in (LATITUDE, LONGITUDE)}
+    if isinstance(raw, list) and len(raw) == 2:
+        first = (LONGITUDE,) if kind.longitude_first else (LATITUDE,)
+        return {(0 if path in first else 1,): part for path, part in degrees.items()}
+    if isinstance(raw, dict):
+        return {(_key(str(path[0]), raw, habit),): part for path, part in degrees.items()}
+    raise no_place(raw)
+
+
+def _key(half: str, raw: dict[str, Any], habit: Habit) -> str:
+    """The key of the latitude or the longitude: as in the part itself, else as in the others."""
+    usual = [key for form in habit.ranked_forms() if form.name == "part" for key in form.detail.split()]
+    return next((key for key in [*raw, *usual] if NAMES.get(key) == half), half)
+
+
+KIND_STYLES: Mapping[type[Any], KindStyle] = {
+    Number: KindStyle(observe_scalar, scalar_forms, write_number, fill_scalar),
+    Category: KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar),
+    Boolean: KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar),
+    TextKind: KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar),
+    LinkKind: KindStyle(observe_scalar, scalar_forms, write_link, fill_scalar, shared=True),
+    DateKind: KindStyle(observe_date, date_forms, write_date, fill_date, shared=True),
+    QuantityKind: KindStyle(observe_quantity, quantity_forms, write_quantity, fill_quantity, shared=True),
+    CoordinateKind: KindStyle(observe_coordinate, scalar_forms, write_coordinate, fill_coordinate, shared=True),
+}

@@ -1,0 +1,1 @@
+"""Schemas of kbdisk as schemas of other languages."""

@@ -1,0 +1,1 @@
+"""Dates, numbers, units and names as text."""
