@@ -20,7 +20,7 @@ from kbdisk.cli.screen import show
 from kbdisk.cli.sources import open_source, source_options
 from kbdisk.cli.train import PRESETS
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from benchmarks.base import Options, Table

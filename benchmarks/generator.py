@@ -526,7 +526,7 @@ def refuse_name(out: Path) -> None:
 
 def write_generated(generated: Generated, out: Path) -> Path:
     """Write the given values as Turtle or JSON Lines, by the name, and the truth beside it; returns the truth's place."""
-    from kbdisk.loaders.target import writing
+    from kbdisk.loaders.files import writing
 
     lines = turtle(generated) if out.suffix == ".ttl" else json_lines(generated.entities)
     with writing(out) as stream:

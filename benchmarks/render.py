@@ -10,7 +10,7 @@ from benchmarks import BENCHES, load_bench
 from benchmarks.base import Table
 from benchmarks.results import read
 from kbdisk.errors import ConfigError
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.files import writing
 
 BEGIN, END = (f"<!-- rendered by python -m benchmarks render: {end} -->" for end in ("begin", "end"))
 

@@ -44,7 +44,7 @@ from benchmarks.tables import print_tables
 from kbdisk.completion.review import WRITTEN, ReviewRow, as_text, read_review
 from kbdisk.entity import Date, Entity, Quantity, read_path
 from kbdisk.errors import LoadError
-from kbdisk.loaders.tagged import decode
+from kbdisk.loaders.values.tagged_json import decode
 from kbdisk.schemas.text.numerals import is_number
 
 NAME = "review_rounds"

@@ -27,7 +27,7 @@ from kbdisk.diffusion import beliefs, loss, reveal
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.hiding import Hiding
-from kbdisk.leaves.number.config import NumberConfig
+from kbdisk.leaves.number.codec import NumberConfig
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.plots import COLOURS, INK
@@ -153,7 +153,7 @@ def marginal(fitted: Fitted, path: str, at: Tensor) -> Tensor:
     """The density of one property, given nothing."""
     batch = fitted.codec.encode([Entity("", {})], ask=[(path,)]).batch(torch.arange(1))
     belief: Any = beliefs(fitted.network, batch).kinds["number"].belief
-    return torch.as_tensor(belief.density(at.double()[None])).flatten()
+    return torch.as_tensor(belief.pdf(at.double()[None])).flatten()
 
 
 def points(entities: list[Entity]) -> Tensor:

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 from kbdisk.entity import Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, at, is_gap, show, walk
 from kbdisk.errors import SchemaError
-from kbdisk.loaders.identifiers import Identifiers
 from kbdisk.loaders.kb import KB
+from kbdisk.loaders.naming import Identifiers
 from kbdisk.schemas.schema import Class, Misfit, Schema
 from kbdisk.schemas.text.names import last_word, refuse_unmet
 from kbdisk.schemas.text.numerals import of_any_length

@@ -3,7 +3,7 @@
 The lock is a file beside the target, held by flock, so the system releases it with its process, however that ends. The
 holder removes the file; whoever opened it before then finds that its name leads elsewhere, and opens it again. What a
 killed process leaves is taken, and removed, by the next one. Where a system or a file system knows no flock nothing is
-locked: a source that changed since it was read is refused all the same (see `loaders.source`).
+locked: a source that changed since it was read is refused all the same (see `loaders.files`).
 """
 
 from __future__ import annotations

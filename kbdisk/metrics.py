@@ -36,10 +36,10 @@ from kbdisk.entity import Link, Path, Text
 from kbdisk.estimates import LEVEL, LevelOf, decoded
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.number.binned import Binned, Bins
-from kbdisk.leaves.number.tables import Tables, padded
-from kbdisk.leaves.sets import UNMET, SetCodec
-from kbdisk.leaves.text.belief import TextBelief
+from kbdisk.leaves.number.codec import CodecTables, padded
+from kbdisk.leaves.number.densities import Binned, Bins
+from kbdisk.leaves.set import UNKNOWN_MEMBER, SetCodec
+from kbdisk.leaves.text.decoder import TextBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
@@ -248,14 +248,14 @@ class Marginals:
 
 def _number_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
     """The log mass of a number's step, by the shares of the training values."""
-    bins, tables = Bins([codec]), Tables([codec])
+    bins, tables = Bins([codec]), CodecTables([codec])
     rest = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
     shares = padded([rest]).log().clamp(min=MIN_LOG_SHARE).log_softmax(1).float()  # (1, 1 + A)
 
     def log_prob(codes: Tensor) -> Tensor:
         slot = torch.zeros(len(codes), dtype=torch.long)
-        curve = Binned(bins.prior[slot], bins.edges[slot], bins.steep[slot], bins.tail[slot])
-        return NumberBelief(curve, shares[slot], slot, tables).log_prob(codes)
+        density = Binned(bins.prior[slot], bins.edges[slot], bins.inverse_width[slot], bins.tail[slot])
+        return NumberBelief(density, shares[slot], slot, tables).log_prob(codes)
 
     return log_prob
 
@@ -279,10 +279,10 @@ def _set_marginal(codec: SetCodec) -> Callable[[Tensor], Tensor]:
     share = (torch.tensor([*codec.labels.counts], dtype=torch.float64) + 0.5) / (sets + 1)  # (V,)
     share = share.clamp(max=(sets + 0.5) / (sets + 1))
     out, odds = torch.log1p(-share).sum(), torch.cat([share.logit(), torch.zeros(1, dtype=torch.float64)])
-    without_unseen, with_unseen = math.log1p(-codec.unmet), math.log(max(codec.unmet, 1e-30))
+    without_unseen, with_unseen = math.log1p(-codec.unseen), math.log(max(codec.unseen, 1e-30))
 
     def log_prob(codes: Tensor) -> Tensor:
-        has_unseen = (codes == UNMET).any(1)
+        has_unseen = (codes == UNKNOWN_MEMBER).any(1)
         return out + odds[codes.clamp(min=-1)].sum(1) + torch.where(has_unseen, with_unseen, without_unseen)
 
     return log_prob
@@ -361,7 +361,7 @@ def _cases(
 
 def overlapping(belief: TextBelief) -> list[str]:
     """The words that overlap most with some draws of each text."""
-    return [" ".join(jaccard_median([words(text) for text in texts])) for texts in belief.several(TEXT_DRAWS)]
+    return [" ".join(jaccard_median([words(text) for text in texts])) for texts in belief.samples(TEXT_DRAWS)]
 
 
 def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[float]:

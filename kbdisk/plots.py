@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kbdisk.errors import ConfigError
 from kbdisk.evaluation.calibration import Reliability
 from kbdisk.evaluation.curve import Curve, Line
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

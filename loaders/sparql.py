@@ -1,10 +1,10 @@
-"""Entities of a SPARQL endpoint: first which there are, page by page, then their triples in batches.
+"""SPARQL endpoints: first the names of the entities, page by page, then their triples in batches.
 
     --query    a SELECT whose first variable names the entities; asked once, as it is
-    --class    everything of a class (of a Wikibase: by its "instance of"); without either, all that has a type
+    --class    all entities of a class (of a Wikibase: by its "instance of"); without either, all that have a type
 
-Blank nodes are reached from the entity they hang on, as deep as they go; statements and value nodes of a
-Wikibase likewise. Nothing is ever written to an endpoint.
+Blank nodes are reached from the entity that they belong to, as deep as they go; so are statements and value nodes of a
+Wikibase. Nothing is ever written to an endpoint.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from pyoxigraph import BlankNode, NamedNode, Quad, QueryResultsFormat, RdfFormat
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import ConfigError, LoadError, WriteError
-from kbdisk.loaders import web
-from kbdisk.loaders.bounds import MAX_ANSWER, Bounds
-from kbdisk.loaders.kb import KB, Report
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import nesting
+from kbdisk.loaders import http
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.http import MAX_RESPONSE_SIZE, Limits
+from kbdisk.loaders.kb import KB, Options, Report
+from kbdisk.loaders.rdf import rdfxml, syntax
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.rdfxml import sound
-from kbdisk.loaders.rdf.trees import Trees
-from kbdisk.loaders.rdf.triple_terms import renamed_quad
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.rdf.blank_nodes import renamed_quad
+from kbdisk.loaders.rdf.fold import Trees
 
-PAGE = 5000  # entities named in one answer
-BATCH = 100  # entities whose triples come in one answer
-SHOWN = 10  # such answers that show a writer the manner of an endpoint
+PAGE_SIZE = 5000  # entities named in one answer
+BATCH_SIZE = 100  # entities whose triples come in one answer
+OBSERVED_BATCHES = 10  # batches that show how an endpoint writes its values
 DEPTHS = (0, 2, 4, 8, 16, 32)  # levels of blank nodes asked for, until there are no deeper ones
 
 RESULTS = "application/sparql-results+json, application/sparql-results+xml;q=0.8"
@@ -59,7 +57,7 @@ def load(source: Source, format: str, options: Options) -> KB:
 
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
-    """Refused: what is new leaves as an update."""
+    """Refused: new values leave as an update."""
     raise WriteError(format, "an endpoint is not written to. Write sparql-update (.ru), and send that to it.")
 
 
@@ -69,10 +67,10 @@ class Endpoint(RdfKB):
     joins = False
 
     @property
-    def bounds(self) -> Bounds:
-        """What it may send in one answer."""
-        size = MAX_ANSWER if self.options.max_size is None else self.options.max_size
-        return Bounds(size=size, redirects=self.options.redirects)
+    def limits(self) -> Limits:
+        """The limits of one response."""
+        size = MAX_RESPONSE_SIZE if self.options.max_size is None else self.options.max_size
+        return Limits(size=size, redirects=self.options.redirects)
 
     def read(self) -> Iterator[Entity]:
         return self.finish(self._entities())
@@ -84,53 +82,53 @@ class Endpoint(RdfKB):
         raise WriteError(self.name, "has nothing new to be told. Write its entities to another format.")
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
-        """The triples of some entities, which show how the endpoint says things."""
-        names = self._named() if self.options.query is not None else self._listed()
-        for answers in range(SHOWN):
-            batch = list(islice(names, BATCH))
+        """Hand the triples of some entities to `take`, which show the endpoint's predicates and value formats."""
+        names = self._queried() if self.options.query is not None else self._listed()
+        for answers in range(OBSERVED_BATCHES):
+            batch = list(islice(names, BATCH_SIZE))
             if batch:
                 take(self._triples(batch, DEPTHS[1], answers))
 
     def _entities(self) -> Iterator[Entity]:
-        names = self._named() if self.options.query is not None else self._listed()
+        names = self._queried() if self.options.query is not None else self._listed()
         answers = 0
-        while batch := list(islice(names, BATCH)):
+        while batch := list(islice(names, BATCH_SIZE)):
             try:
-                found, answers = self._batch(batch, answers)
+                entities, answers = self._batch(batch, answers)
             except LoadError as error:
                 self.skip(error)
                 continue
-            yield from found
+            yield from entities
 
-    # ------------------------------------------------------------ which entities there are
+    # ------------------------------------------------------------ names of entities
 
-    def _named(self) -> Iterator[str]:
-        """Those that the user's query names."""
-        return iter(dict.fromkeys(self._iris(self.options.query or "")))
+    def _queried(self) -> Iterator[str]:
+        """The entities that the user's query names."""
+        return iter(dict.fromkeys(self._select_iris(self.options.query or "")))
 
     def _listed(self) -> Iterator[str]:
-        """All of the wanted classes in the order of their IRIs; a page begins where the one before ended."""
+        """All entities of the wanted classes in the order of their IRIs; a page begins where the last one ended."""
         last = ""
-        while page := list(self._iris(_listing(self.options.classes, last))):
+        while page := list(self._select_iris(_listing_query(self.options.classes, last))):
             if page[-1] <= last:
                 raise LoadError(self.name, "gives the same page again and again. Name the entities with --query.")
             yield from page
             last = page[-1]
 
-    def _iris(self, query: str) -> Iterator[str]:
+    def _select_iris(self, query: str) -> Iterator[str]:
         """The IRIs among the values of a query's first variable."""
-        for one in self._select(query):
-            if isinstance(one, NamedNode) and _is_safe(one.value):
-                yield one.value
-            elif one is not None:
-                self.odd.note("something that is named by no IRI, left out", f"{self.name}: {one}")
+        for term in self._select(query):
+            if isinstance(term, NamedNode) and _is_safe(term.value):
+                yield term.value
+            elif term is not None:
+                self.odd.note("something that is named by no IRI, left out", f"{self.name}: {term}")
 
     def _select(self, query: str) -> Iterator[Any]:
         """The values of a query's first variable."""
-        answer = web.post(self.name, {"query": query}, RESULTS, self.bounds)
+        answer = http.post(self.name, {"query": query}, RESULTS, self.limits)
         format = QueryResultsFormat.from_media_type(answer.type)
         if format is None:
-            self._no_endpoint("results of a SELECT", answer.type)
+            self._refuse_media_type("results of a SELECT", answer.type)
         try:
             results = pyoxigraph.parse_query_results(answer.body, format)
             if not isinstance(results, pyoxigraph.QuerySolutions) or not results.variables:
@@ -139,11 +137,11 @@ class Endpoint(RdfKB):
         except SyntaxError as error:
             raise LoadError(self.name, f"expected results of a SELECT: {error}. Try again later.") from None
 
-    # ------------------------------------------------------------ what they are
+    # ------------------------------------------------------------ triples of entities
 
     def _batch(self, batch: list[str], answers: int) -> tuple[list[Entity], int]:
-        """The entities of some IRIs in their order; those that lead deeper are asked again, deeper."""
-        found: dict[str, Entity] = {}
+        """The entities of some IRIs in their order; those with deeper nodes are queried again, deeper."""
+        entities: dict[str, Entity] = {}
         wanted = batch
         for depth in DEPTHS:
             quads = self._triples(wanted, depth, answers)
@@ -153,37 +151,37 @@ class Endpoint(RdfKB):
                 self.odd.note(f"blank nodes nested deeper than {depth} levels, left out", f"{self.name}: {min(deeper)}")
                 deeper = set()
             trees = Trees(self.name, self.odd, self.names)
-            trees.add(_of(quads, [iri for iri in wanted if iri not in deeper], depth))
-            found |= {entity.id: entity for entity in self.fold(trees)}
+            trees.add(_owned_quads(quads, [iri for iri in wanted if iri not in deeper], depth))
+            entities |= {entity.id: entity for entity in self.fold(trees)}
             wanted = [iri for iri in wanted if iri in deeper]
             if not wanted:
                 break
-        apart = [one for id, one in found.items() if id.startswith("_:")]  # shared or on a circle
-        return [found[iri] for iri in batch if iri in found] + apart, answers
+        separate = [node for id, node in entities.items() if id.startswith("_:")]  # shared or on a circle
+        return [entities[iri] for iri in batch if iri in entities] + separate, answers
 
     def _triples(self, iris: list[str], depth: int, answers: int) -> list[Quad]:
-        """The triples of some entities. Blank nodes are named anew: two answers may use one name for two."""
-        answer = web.post(self.name, {"query": _fetching(iris, depth)}, TRIPLES, self.bounds)
+        """The triples of some entities. Blank nodes get new labels: two responses may use one label for two nodes."""
+        answer = http.post(self.name, {"query": _fetching_query(iris, depth)}, TRIPLES, self.limits)
         format = RdfFormat.N_TRIPLES if answer.type == "text/plain" else RdfFormat.from_media_type(answer.type)
         if format is None:
-            self._no_endpoint("triples", answer.type)
+            self._refuse_media_type("triples", answer.type)
         body = answer.body
         if format == RdfFormat.RDF_XML:
-            body = sound.prepared(body, self.name)
+            body = rdfxml.prepare(body, self.name)
         else:
-            nesting.check(lambda: io.BytesIO(body), self.name, format == RdfFormat.N_TRIPLES)
+            syntax.check_nesting(lambda: io.BytesIO(body), self.name, format == RdfFormat.N_TRIPLES)
         try:
             quads = list(pyoxigraph.parse(body, format, base_iri=self.name))
         except SyntaxError as error:
             raise LoadError(self.name, f"expected triples: {error}. Try again later.") from None
         return [renamed_quad(quad, lambda node: BlankNode(f"r{answers}_{node.value}")) for quad in quads]
 
-    def _no_endpoint(self, expected: str, type: str) -> NoReturn:
+    def _refuse_media_type(self, expected: str, type: str) -> NoReturn:
         raise LoadError(self.name, f"expected {expected}, got {type}. Is this the address of a SPARQL endpoint?")
 
 
 def _leads_on(quad: Quad) -> bool:
-    """Whether what a triple ends in belongs to the entity it begins with."""
+    """Whether the object of a triple belongs to the entity that is its subject."""
     if isinstance(quad.object, BlankNode):
         return True
     predicate = quad.predicate.value
@@ -191,20 +189,20 @@ def _leads_on(quad: Quad) -> bool:
 
 
 def _unfinished(quads: list[Quad], iris: list[str], depth: int) -> set[str]:
-    """The entities that lead to nodes deeper than was asked for."""
-    ends = _ends(quads)
+    """The entities with nodes deeper than the query reached."""
+    ends = _successors(quads)
     return {iri for iri in iris if _levels(ends, iri, depth + 1)[-1]}
 
 
-def _of(quads: list[Quad], iris: list[str], depth: int) -> list[Quad]:
-    """The triples of some entities and of what belongs to them."""
-    ends = _ends(quads)
+def _owned_quads(quads: list[Quad], iris: list[str], depth: int) -> list[Quad]:
+    """The triples of some entities and of the nodes that belong to them."""
+    ends = _successors(quads)
     owned = set().union(*(level for iri in iris for level in _levels(ends, iri, depth)))
     return [quad for quad in quads if quad.subject in owned]
 
 
-def _ends(quads: list[Quad]) -> dict[Any, list[Any]]:
-    """What leads on from each node."""
+def _successors(quads: list[Quad]) -> dict[Any, list[Any]]:
+    """The nodes that belong to each node."""
     ends: dict[Any, list[Any]] = {}
     for quad in quads:
         if _leads_on(quad):
@@ -213,7 +211,7 @@ def _ends(quads: list[Quad]) -> dict[Any, list[Any]]:
 
 
 def _levels(ends: dict[Any, list[Any]], iri: str, depth: int) -> list[set[Any]]:
-    """The entity itself, what belongs to it, what belongs to that, and so on; each node where it is nearest."""
+    """The entity, the nodes that belong to it, those that belong to these, and so on; each node at its nearest level."""
     levels: list[set[Any]] = [{NamedNode(iri)}]
     seen = set(levels[0])
     for _ in range(depth):
@@ -226,17 +224,17 @@ def _levels(ends: dict[Any, list[Any]], iri: str, depth: int) -> list[set[Any]]:
 # ---------------------------------------------------------------- queries
 
 
-def _listing(classes: tuple[str, ...], last: str) -> str:
-    """The next page of all entities of some classes, or of all that have a type."""
-    of_class = " UNION ".join(pattern for one in classes for pattern in _patterns(one)) or "{ ?s a ?class }"
-    after = f" && STR(?s) > {_string(last)}" if last else ""
-    return f"SELECT DISTINCT ?s WHERE {{ {of_class} FILTER(isIRI(?s){after}) }} ORDER BY STR(?s) LIMIT {PAGE}"
+def _listing_query(classes: tuple[str, ...], last: str) -> str:
+    """The query for the next page of all entities of some classes, or of all that have a type."""
+    of_class = " UNION ".join(pattern for name in classes for pattern in _class_patterns(name)) or "{ ?s a ?class }"
+    after = f" && STR(?s) > {_sparql_string(last)}" if last else ""
+    return f"SELECT DISTINCT ?s WHERE {{ {of_class} FILTER(isIRI(?s){after}) }} ORDER BY STR(?s) LIMIT {PAGE_SIZE}"
 
 
-def _patterns(name: str) -> Iterator[str]:
-    """How something is of a class, told by its IRI or by the last word of that."""
+def _class_patterns(name: str) -> Iterator[str]:
+    """Patterns of membership in a class, which is named by its IRI or by the last word of that."""
     if ":" not in name:
-        yield f"{{ ?s a ?class FILTER(REGEX(STR(?class), {_string(f'[#/:]{re.escape(name)}$')})) }}"
+        yield f"{{ ?s a ?class FILTER(REGEX(STR(?class), {_sparql_string(f'[#/:]{re.escape(name)}$')})) }}"
         return
     if not _is_safe(name):
         raise ConfigError("--class", f"expected an IRI, got {name!r}.")
@@ -245,15 +243,15 @@ def _patterns(name: str) -> Iterator[str]:
         yield f"{{ ?s <{item[1]}/prop/direct/P31> <{name}> }}"
 
 
-def _fetching(iris: list[str], depth: int) -> str:
-    """The triples of some entities and, so many levels deep, of what belongs to them."""
+def _fetching_query(iris: list[str], depth: int) -> str:
+    """The query for the triples of some entities and of the nodes that belong to them, to a depth."""
     these = " ".join(f"<{iri}>" for iri in iris)
     branches = [f"{{ VALUES ?n {{ {these} }} ?n ?p ?o }}"]
     way = f"VALUES ?n0 {{ {these} }}"
     for level in range(1, depth + 1):
         node = "?n" if level == depth else f"?n{level}"
         step = "?n{} ?p{} {} FILTER(isBlank({}) || REGEX(STR(?p{}), {}))"
-        shape = _string("/prop/P[1-9][0-9]*$" if level == 1 else "/prop/statement/value/P[1-9][0-9]*$")
+        shape = _sparql_string("/prop/P[1-9][0-9]*$" if level == 1 else "/prop/statement/value/P[1-9][0-9]*$")
         ending = step.format(level - 1, level, "?n", "?n", level, shape)
         branches.append(f"{{ {way} {ending} ?n ?p ?o }}")
         if node != "?n":
@@ -261,7 +259,7 @@ def _fetching(iris: list[str], depth: int) -> str:
     return f"CONSTRUCT {{ ?n ?p ?o }} WHERE {{ {' UNION '.join(branches)} }}"
 
 
-def _string(text: str) -> str:
+def _sparql_string(text: str) -> str:
     """A text as a SPARQL string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

@@ -12,7 +12,7 @@ from kbdisk.completion.earlier import given
 from kbdisk.completion.writing import write_completions
 from kbdisk.entity import Completion, Filled, read_path, show
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.values.tagged_json import encode
 
 Values = Mapping[str, Mapping[str, Any]]  # of entities, by path as text
 TIME = "2026-01-01T00:00:00+00:00"

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.leaves.base import LeafKind, Rows, Setting
+from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.registry import LeafKind
 
 
 @dataclass(frozen=True, slots=True)

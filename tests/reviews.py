@@ -11,7 +11,7 @@ from kbdisk.completion.earlier import given
 from kbdisk.completion.review import Reviewing, ReviewRow, write_review_of
 from kbdisk.entity import Completion, Filled, read_path
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.values.tagged_json import encode
 
 
 def propose(source: str, review: str, values: dict[str, dict[str, Any]], target: str = "", **options: Any) -> None:

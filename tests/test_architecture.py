@@ -25,7 +25,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["inspection"],
     ["styles"],
     ["rng"],
-    ["blocks", "tensors"],
+    ["tensors"],
     ["leaves"],
     ["data"],
     ["network"],
@@ -129,7 +129,7 @@ def test_the_package_never_imports_the_benchmarks():
 FACADES = {("kbdisk.schemas.schema", "kbdisk.schemas.yaml")}  # Schema.read and Schema.write load pydantic when called
 
 
-@for_each("room", ["data", "evaluation", "experts", "schemas", "styles"])
+@for_each("room", ["leaves", "data", "evaluation", "experts", "schemas", "styles"])
 def test_the_modules_of_a_room_import_each_other_without_a_circle(room):
     modules = {name for name in SOURCES if part(name) == room}
     graph = {}
@@ -137,6 +137,44 @@ def test_the_modules_of_a_room_import_each_other_without_a_circle(room):
         targets = {target if target in modules else target.rpartition(".")[0] for target in imports(SOURCES[name])}
         graph[name] = {target for target in targets & modules if (name, target) not in FACADES}
     graphlib.TopologicalSorter(graph).prepare()
+
+
+@functools.cache
+def imports_on_loading(file: Path) -> set[str]:
+    """Every module that a file imports when it is loaded: not in functions, and not for types alone."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def test_the_loaders_load_each_other_without_a_circle():
+    modules = {name for name, file in SOURCES.items() if part(name) == "loaders" and file.name != "__init__.py"}
+    graph = {}
+    for name in modules:
+        names = {
+            target if target in modules else target.rpartition(".")[0] for target in imports_on_loading(SOURCES[name])
+        }
+        graph[name] = names & modules
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+LOADER_ROOMS = [  # a folder of the loaders may load only itself and the folders of the rows above
+    ["values"],
+    ["json", "table", "arrow", "wikibase"],
+    ["rdf"],
+]
+
+
+@for_each("module", [module for module in SOURCES if part(module) == "loaders" and module.count(".") > 2])
+def test_the_folders_of_the_loaders_load_one_way(module):
+    room = module.split(".")[2]
+    row = next(i for i, rooms in enumerate(LOADER_ROOMS) if room in rooms)
+    allowed = {room, *(name for rooms in LOADER_ROOMS[:row] for name in rooms)}
+    rooms = {name for rooms in LOADER_ROOMS for name in rooms}
+    loaded = {target.split(".")[2] for target in imports_on_loading(SOURCES[module]) if target.count(".") > 2}
+    assert loaded & rooms <= allowed, f"{module} may not load {', '.join(sorted(loaded & rooms - allowed))}"
 
 
 @for_each("module", [module for module in SOURCES if part(module) in GROUND])

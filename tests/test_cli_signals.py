@@ -15,7 +15,7 @@ NUMBERS = [getattr(signal, name) for name in NAMES]
 
 WAITS = """
 import signal, sys, time
-from kbdisk.loaders import jsonl
+from kbdisk.loaders.json import read as jsonl
 from kbdisk.cli import main
 
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):  # the tests may run where these are ignored: nohup, &

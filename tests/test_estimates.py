@@ -9,7 +9,6 @@ from tables import for_each
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.estimates import ESTIMATES, LEVEL, answers, decoded, estimated, shortened
-from kbdisk.leaves.number.likeliest import likeliest
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_everything_asked_is_answered_once_and_fits_its_leaf(tiny_model, asked, 
 def test_numbers_are_said_by_the_estimate_that_was_asked_for(tiny_model, asked, estimate):
     batch, believed = asked
     belief = believed.kinds["number"].belief
-    exact = likeliest(belief) if estimate == "mode" else getattr(belief, estimate)()
+    exact = belief.mode_values() if estimate == "mode" else getattr(belief, estimate)()
     steps = [tiny_model.codec.slots[slot].codec.step for slot in batch.slot[believed.kinds["number"].tokens].tolist()]
     said = [one for one in answers(tiny_model.codec, batch, believed, estimate) if one.interval is not None]
     for one, number, step in zip(said, exact.tolist(), steps, strict=True):

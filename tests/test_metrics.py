@@ -16,7 +16,7 @@ from kbdisk.data import Codec
 from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link, Text
 from kbdisk.hiding import Hiding, hide
-from kbdisk.leaves.sets import PADDING
+from kbdisk.leaves.set import PADDING
 from kbdisk.metrics import Case, Constant, Constants, Marginals, collect_cases, error, score_rows
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkLeaf

@@ -15,7 +15,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.estimates import LEVEL
-from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.values.tagged_json import encode
 
 LEVELS = (0.5, LEVEL)  # of the intervals that are told
 TOLD = 20  # labels, at most, that are told of all
@@ -177,7 +177,7 @@ class NumberBelief(Belief):
     def densities(self, values: Sequence[float]) -> list[float]:
         """The density at each of some numbers."""
         points = torch.tensor([[float(value) for value in values]], dtype=torch.float64, device=self._device)
-        found: list[float] = self.row.density(points)[0].tolist()
+        found: list[float] = self.row.pdf(points)[0].tolist()
         return found
 
     @property

@@ -44,10 +44,10 @@ from kbdisk.entity import Completion, Entity, Path, show
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.evaluation.drift import Drift
 from kbdisk.loaders import KB
-from kbdisk.loaders.identifiers import Identifiers
+from kbdisk.loaders.files import folder_beside, sidecar_of, spooled
+from kbdisk.loaders.formats import target_format
 from kbdisk.loaders.kb import Placeless, Report
-from kbdisk.loaders.target import folder_beside, sidecar_of, spooled
-from kbdisk.loaders.writing import target_format
+from kbdisk.loaders.naming import Identifiers
 from kbdisk.locks import locked
 from kbdisk.schemas.importers import read_constraints
 from kbdisk.schemas.schema import Schema

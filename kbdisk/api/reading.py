@@ -18,7 +18,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, read_path, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.loaders import KB, load, named_by, together
-from kbdisk.loaders.identifiers import tells_apart
+from kbdisk.loaders.naming import tells_apart
 from kbdisk.schemas.schema import Schema
 
 Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several

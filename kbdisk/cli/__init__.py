@@ -32,7 +32,7 @@ from kbdisk.cli.train import train
 from kbdisk.cli.why import why
 from kbdisk.cli.write import write
 from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 from kbdisk.printable import in_one_line
 from kbdisk.schemas.text.numerals import of_any_length
 

@@ -15,7 +15,7 @@ from kbdisk.cli.screen import say
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import refuse_in_place, refuse_long_names, refuse_unwritable, sidecar_of, standard_output
+from kbdisk.loaders.files import refuse_in_place, refuse_long_names, refuse_unwritable, sidecar_of, standard_output
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:

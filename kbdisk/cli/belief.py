@@ -11,7 +11,7 @@ from kbdisk.cli import screen
 from kbdisk.cli.sources import OPTIONS, open_source, watching
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console

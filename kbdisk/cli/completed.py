@@ -10,7 +10,7 @@ from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import GAP, counted, short_names, table_of
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.tagged import decode
+from kbdisk.loaders.values.tagged_json import decode
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.text.units import shown_unit
 

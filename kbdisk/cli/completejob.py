@@ -17,7 +17,7 @@ from kbdisk.cli.screen import say, say_rendered
 from kbdisk.cli.sources import only_paths, open_sources, tell_made
 from kbdisk.cli.trainbar import training
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import (
+from kbdisk.loaders.files import (
     refuse_in_place,
     refuse_long_names,
     refuse_odd,
@@ -122,7 +122,7 @@ class Job:
     def open(self, progress: Any) -> None:
         """The sources, and all that can be wrong with other files, before a model is trained."""
         from kbdisk.loaders import FORMATS, together
-        from kbdisk.loaders.writing import target_format
+        from kbdisk.loaders.formats import target_format
         from kbdisk.schemas.importers import read_constraints
         from kbdisk.training.files import Files
 
@@ -137,11 +137,11 @@ class Job:
 
     def _refuse_target(self) -> None:
         """A target that is there, is the source, or cannot be."""
-        from kbdisk.loaders.writing import Plan as Writing
+        from kbdisk.loaders.formats import WritePlan as Writing
 
         target, options = self.target, self.options
         kb = self.kbs[0]
-        Writing.of(kb, target or os.devnull, format=self.format, only_new=False, insert=options["insert"])
+        Writing.for_items(kb, target or os.devnull, format=self.format, only_new=False, insert=options["insert"])
         if target == "-" or self.dry:
             return
         sidecar = sidecar_of(self.sources[0] if options["in_place"] else target)

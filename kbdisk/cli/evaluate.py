@@ -17,7 +17,7 @@ from kbdisk.cli.tables import counted
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model, Reading

@@ -11,7 +11,7 @@ import rich_click as click
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import KBDiskWarning
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.inspection import ClassFacts, Inspection, Names, PathFacts
@@ -113,7 +113,7 @@ def _class(facts: ClassFacts) -> dict[str, Any]:
 
 def _path(names: Names, path: PathFacts, entities: int) -> dict[str, Any]:
     from kbdisk.inspection import shown_path
-    from kbdisk.loaders.tagged import encode
+    from kbdisk.loaders.values.tagged_json import encode
 
     return {
         "path": shown_path(names, path),

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbdisk.loaders.target import refuse_odd, set_aside, sidecar_of, sidecars_of, writing
+from kbdisk.loaders.files import refuse_odd, set_aside, sidecar_of, sidecars_of, writing
 
 if TYPE_CHECKING:
     from kbdisk.entity import Entity

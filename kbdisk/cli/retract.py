@@ -14,8 +14,8 @@ from kbdisk.cli.values import shown
 from kbdisk.entity import show
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.tagged import encode
-from kbdisk.loaders.target import refuse_in_place, refuse_unwritable, standard_output
+from kbdisk.loaders.files import refuse_in_place, refuse_unwritable, standard_output
+from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kbdisk.cli.screen import say
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model
@@ -109,7 +109,7 @@ def _written(
     model: Model, entities: Iterable[Entity], out: str, format: str | None, given: set[Path]
 ) -> Iterable[Entity]:
     """The entities, in JSON and tables with their values as those of the source are written; RDF has types for them."""
-    from kbdisk.loaders.writing import format_of_target
+    from kbdisk.loaders.formats import format_of_target
 
     styles, name = model.trained.styles, format_of_target(None, out, format)
     entities = map(styles.restyled, entities) if styles is not None and name in PLAIN else entities
@@ -122,7 +122,7 @@ def _written(
 def without_formulas(entities: Iterable[Entity], made_up: set[Path]) -> Iterator[Entity]:
     """The entities without what a spreadsheet would run among the texts that are made up; labels are those of the data."""
     from kbdisk.entity import Text, walk
-    from kbdisk.loaders import formulas
+    from kbdisk.loaders.values import formulas
 
     left_out = 0
     for entity in entities:

@@ -14,7 +14,7 @@ from kbdisk.cli.screen import say
 from kbdisk.cli.sources import open_source, source_options, watching
 from kbdisk.errors import KBDiskWarning, SchemaError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.inspection import Findings

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 from kbdisk.printable import in_one_line, printable
 
 if TYPE_CHECKING:

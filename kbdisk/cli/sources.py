@@ -20,7 +20,7 @@ from kbdisk.errors import ConfigError, LoadError
 if TYPE_CHECKING:
     from kbdisk.entity import Path as EntityPath
     from kbdisk.loaders import KB
-    from kbdisk.loaders.source import Progress
+    from kbdisk.loaders.files import Progress
 
 PATIENCE = 1.5  # seconds before a progress bar shows
 STEP = 0.1  # seconds between its steps
@@ -56,7 +56,7 @@ def source_options(command: Command) -> Command:
 
 def refuse_missing(source: str) -> None:
     """LoadError for a file that is not there, before anything is imported that takes seconds. A pipe is left to be read."""
-    from kbdisk.loaders.source import Source
+    from kbdisk.loaders.files import Source
 
     if source != "-" and not source.startswith(("http://", "https://")) and not os.path.exists(source):  # noqa: PTH110
         Source(source)
@@ -78,8 +78,8 @@ def open_sources(
 
 def _open(source: str, format: str | None, options: dict[str, Any], progress: Progress | None) -> KB:
     import kbdisk
-    from kbdisk.loaders.bounds import read_size
-    from kbdisk.loaders.options import MISSING
+    from kbdisk.loaders.files import read_size
+    from kbdisk.loaders.kb import MISSING
 
     remote = source.startswith(("http://", "https://"))
     if options["query"] and not remote:

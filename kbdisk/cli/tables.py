@@ -12,7 +12,7 @@ from kbdisk.cli import screen
 from kbdisk.cli.values import shown, shown_number
 from kbdisk.entity import Link
 from kbdisk.inspection import MAX_DISTINCT, shown_path
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 from kbdisk.schemas.text.names import last_word
 
 if TYPE_CHECKING:

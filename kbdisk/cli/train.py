@@ -16,7 +16,7 @@ from kbdisk.cli.trainbar import training
 from kbdisk.cli.verbosely import tell_left_out
 from kbdisk.errors import ConfigError, KBDiskWarning
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import standard_output
+from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
     from kbdisk.api import Model, Reading
@@ -188,7 +188,7 @@ def _wanted(reading: Reading, classes: tuple[str, ...]) -> Reading:
 
 def _tell(reading: Reading, inferred: Inference | None, out: str, verbose: bool, options: dict[str, Any]) -> None:
     """What it is about to do, on standard error."""
-    from kbdisk.loaders.identifiers import identifiers
+    from kbdisk.loaders.naming import identifiers
 
     entities = counted(len(reading.entities), "entity", "entities")
     if inferred is None:

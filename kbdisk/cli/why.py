@@ -16,7 +16,7 @@ from kbdisk.cli.sources import loading, open_source, refuse_missing, watching
 from kbdisk.cli.verbosely import open_model, verbose_option
 from kbdisk.errors import ConfigError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import folder_beside, sidecars_of, standard_output
+from kbdisk.loaders.files import folder_beside, sidecars_of, standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,7 +16,7 @@ from kbdisk.cli.screen import say
 from kbdisk.cli.sources import named_from, open_source, source_options, watching
 from kbdisk.errors import ConfigError
 from kbdisk.jsonio import dump_json
-from kbdisk.loaders.target import refuse_long_names, set_aside, sidecar_of, standard_output
+from kbdisk.loaders.files import refuse_long_names, set_aside, sidecar_of, standard_output
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
     kbdisk write phones.csv --out - --format jsonl | head
     """
     from kbdisk.cli.newvalues import new_values
-    from kbdisk.loaders.writing import Plan, format_of_target
+    from kbdisk.loaders.formats import WritePlan, format_of_target
 
     target = options["out"]
     if as_json and target == "-":
@@ -75,7 +75,7 @@ def write(context: click.RichContext, /, source: str, as_json: bool, quiet: bool
             unmarked = only_new or options["in_place"]
             marks = Marks([], target) if unmarked else Marks.of(kb, target, format, options["classes"])
             settings = {name: options[name] for name in ("format", "only_new", "insert")}
-            plan = Plan.of(_items(kb, format, only_new, values, options["classes"]), target, **settings)
+            plan = WritePlan.for_items(_items(kb, format, only_new, values, options["classes"]), target, **settings)
             beside = marks.write if marks.lines and target != "-" else None
             changing.enter_context(locked(target))
             report = plan.run(force=options["force"], in_place=options["in_place"], beside=beside)

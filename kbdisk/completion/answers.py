@@ -27,8 +27,8 @@ from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, at, read_p
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
-from kbdisk.loaders.tagged import decode, encode
-from kbdisk.loaders.target import SIDECAR, sidecar_of, writing
+from kbdisk.loaders.files import SIDECAR, sidecar_of, writing
+from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas.text.numerals import is_number
 
 REVIEWED = ".reviewed.jsonl"

@@ -35,7 +35,7 @@ from kbdisk.entity import (
 from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import decode, encode
+from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas.kinds import KINDS
 from kbdisk.schemas.text import dates, numerals
 from kbdisk.schemas.text.numerals import is_number, measure

@@ -56,7 +56,7 @@ from kbdisk.experts.base import (
 )
 from kbdisk.experts.latent_knn import OWN_ANSWERS
 from kbdisk.experts.rule_columns import values_of
-from kbdisk.leaves.base import Recalling
+from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import Kind
@@ -190,7 +190,7 @@ def _prediction(
         number = float(numbers[0])
         return None if math.isnan(number) else (_plain_number(codec.slots[int(slot)], belief, number), None)
     if prediction is not None:
-        is_mixed = kind == SET or isinstance(belief, Recalling)
+        is_mixed = kind == SET or isinstance(belief, SupportsInterpolation)
         if not is_mixed or not isinstance(prediction, LabelMasses) or float(prediction.mass.sum()) <= 0:
             return None
         row, alone = torch.zeros(1, dtype=torch.long, device=slot.device), prediction.mass.new_ones(())
@@ -218,7 +218,7 @@ def _row_of(asked: Beliefs, token: int) -> tuple[str, Asked, Tensor]:
 
 def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) -> float:
     """The part of the networks' belief that neighbours in their latent spaces have, about."""
-    if not isinstance(asked.belief, Recalling):
+    if not isinstance(asked.belief, SupportsInterpolation):
         return 0.0
     token = asked.tokens[row]
     weights = []

@@ -15,7 +15,7 @@ from kbdisk.completion.standing import standing
 from kbdisk.entity import Entity, Path, show, with_values
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB
-from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.values.tagged_json import encode
 
 UNTOLD = {"block": False}  # of what stands outside of the blocks that its format has
 

@@ -17,8 +17,8 @@ from kbdisk.entity import Entity, Link, Path, Tree, at, read_path, show, walk, w
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
-from kbdisk.loaders.tagged import decode
-from kbdisk.loaders.target import sidecar_of, sidecars_of
+from kbdisk.loaders.files import sidecar_of, sidecars_of
+from kbdisk.loaders.values.tagged_json import decode
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.numerals import is_number
 

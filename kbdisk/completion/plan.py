@@ -18,7 +18,7 @@ from kbdisk.data.parse import Reading, read
 from kbdisk.entity import Entity, Path, show, walk
 from kbdisk.inspection import is_class
 from kbdisk.jsonio import LINE, dump_json
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.files import writing
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.training.trained import Trained
 

@@ -33,8 +33,8 @@ from kbdisk.entity import Path, show
 from kbdisk.errors import LoadError
 from kbdisk.estimates import Answer
 from kbdisk.jsonio import LINE, dump_json, load_json
-from kbdisk.loaders.tagged import decode, encode, read_int
-from kbdisk.loaders.target import spooled, writing
+from kbdisk.loaders.files import spooled, writing
+from kbdisk.loaders.values.tagged_json import decode, encode, read_int
 from kbdisk.schemas.text.numerals import show_digits
 
 if TYPE_CHECKING:

@@ -48,9 +48,9 @@ from kbdisk.completion.wording import in_words
 from kbdisk.entity import Completion, show
 from kbdisk.experts import serialize
 from kbdisk.jsonio import LINE, dump_json, load_json
+from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Placeless, Report
-from kbdisk.loaders.tagged import encode
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.training.files import EXPERTS
 from kbdisk.training.trained import Trained

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kbdisk.entity import Path, show
-from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.values.tagged_json import encode
 
 DIGITS = 6  # of what is printed
 

@@ -21,9 +21,8 @@ from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.inspection import is_class
 from kbdisk.jsonio import load_json
 from kbdisk.loaders import KB
-from kbdisk.loaders.decompress import stored_length
+from kbdisk.loaders.files import compressing, compression_of, sidecar_of, sidecars_of, stored_length, temporary, writing
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
-from kbdisk.loaders.target import compressing, compression_of, sidecar_of, sidecars_of, temporary, writing
 from kbdisk.schemas.text.names import refuse_unmet
 
 AT_ONCE = ("jsonld", "rdfxml")  # formats that take their values, and give them back, all at once
@@ -213,11 +212,11 @@ def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
     kb = plan.kb
     if kb.format not in AT_ONCE:
         return kb.restore(plan.retractions, text)
-    from kbdisk.loaders.rdf import retracting
+    from kbdisk.loaders.rdf import retract
     from kbdisk.loaders.rdf.file import RdfFile
 
     assert isinstance(kb, RdfFile)
-    if not plan.changed and plan.edits and retracting.undone(kb, plan.edits, text):
+    if not plan.changed and plan.edits and retract.undo_edits(kb, plan.edits, text):
         return []
     raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
 

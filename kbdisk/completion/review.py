@@ -38,10 +38,11 @@ from kbdisk.completion.provenance import rows as rows_of
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Path, Quantity, Text, show
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
-from kbdisk.loaders import KB, formulas
+from kbdisk.loaders import KB
+from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.tagged import encode, show_day
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.values import formulas
+from kbdisk.loaders.values.tagged_json import encode, show_day
 from kbdisk.schemas.composites.base import leaves_of, show_pattern
 from kbdisk.schemas.kinds import KINDS, kind_of
 from kbdisk.schemas.schema import Schema

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kbdisk.entity import Path, Text, Tree, at, walk
-from kbdisk.loaders import flat
-from kbdisk.loaders.cells import TRUTHS
-from kbdisk.loaders.marks import Marks
+from kbdisk.loaders.table.cells import TRUTHS
+from kbdisk.loaders.values import columns
+from kbdisk.loaders.values.numbers import Separators
 from kbdisk.schemas.text.numerals import is_number
 
 
@@ -35,7 +35,7 @@ def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
 
 
 def _in_cells(tree: Tree, path: Path, value: Any) -> dict[Path, Any]:
-    said = {_column(at, leaf): leaf for at, leaf in flat.leaves_of(path, value) if leaf is not None}
+    said = {_column(at, leaf): leaf for at, leaf in columns.leaves_of(path, value) if leaf is not None}
     place = _place(tree, next(iter(said)) if isinstance(value, Text) else path)
     if place is None:
         return {}
@@ -47,7 +47,7 @@ def _in_cells(tree: Tree, path: Path, value: Any) -> dict[Path, Any]:
 
 
 def _column(path: Path, leaf: Any) -> Path:
-    return flat.in_language(path, leaf.language) if isinstance(leaf, Text) else path
+    return columns.in_language(path, leaf.language) if isinstance(leaf, Text) else path
 
 
 def _place(tree: Tree, path: Path) -> Path | None:
@@ -73,7 +73,7 @@ def _is_cell(there: Any, value: Any) -> bool:
     if isinstance(value, str) and (isinstance(there, bool) or is_number(there)):
         return any(_is_cell(there, one) for one in _readings(value))
     try:
-        return flat.text_of(there) == flat.text_of(value)
+        return columns.text_of(there) == columns.text_of(value)
     except ValueError:
         return False
 
@@ -82,6 +82,6 @@ def _readings(text: str) -> Iterator[Any]:
     """What a column may read a text as, that is text elsewhere."""
     if text in TRUTHS:
         yield TRUTHS[text]
-    for marks in (Marks(), Marks(comma=True), Marks(comma=True, told=True)):
+    for marks in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):
         if marks.see(text, 1) and marks.decimal is not None:
             yield marks.reader()(text)

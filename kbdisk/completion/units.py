@@ -59,5 +59,5 @@ def _likelihoods(kind: Quantity, units: Iterable[str], amount: float, belief: Nu
     learnt = [float(amount) if one is None else one.of(amount) for one in found]
     factors = torch.tensor([1.0 if one is None else one.factor for one in found], dtype=torch.float64)
     device = belief.slot.device
-    density = belief.density(torch.tensor([learnt], dtype=torch.float64, device=device))[0]
+    density = belief.pdf(torch.tensor([learnt], dtype=torch.float64, device=device))[0]
     return density.cpu() * factors

@@ -17,7 +17,7 @@ from kbdisk.loaders import KB
 
 def words_of(kbs: Sequence[KB], format: str, *, anew: bool = False) -> Mapping[str, str]:
     """What to say for some keys of sources that were read, in the sidecar of a target of a format."""
-    if format not in loaders.RDF or (not anew and len(kbs) == 1 and kbs[0].keeps_bytes(format)):
+    if format not in loaders.RDF_FORMATS or (not anew and len(kbs) == 1 and kbs[0].keeps_bytes(format)):
         return {}
     return {key: iri for kb in kbs for key, iri in kb.contested().items()}
 

@@ -14,9 +14,9 @@ from kbdisk.completion.provenance import line, write_sidecar
 from kbdisk.completion.wording import words_of
 from kbdisk.entity import Completion
 from kbdisk.loaders import KB
+from kbdisk.loaders.files import sidecar_of, temporary
+from kbdisk.loaders.formats import Beside, WritePlan, target_format
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.target import sidecar_of, temporary
-from kbdisk.loaders.writing import Beside, Plan, target_format
 
 Recorded = tuple[Completion, Iterable[Mapping[str, Any]]]  # a completion, and the rows of its values
 
@@ -50,7 +50,7 @@ def write_completions(
     plain: Mapping[str, Any] = UNTOLD if name in BLOCKS and (len(kbs) > 1 or not kbs[0].keeps(name)) else {}
     earlier: list[bytes] = []
     items: Any = _kept(completions, kept, carried, earlier, answered, plain)
-    writing = Plan.of(
+    writing = WritePlan.for_items(
         items, os.devnull if target is None else target, format=name, only_new=False, insert=insert, mixed=len(kbs) > 1
     )
 

@@ -28,7 +28,7 @@ from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.kinds import nearest
 from kbdisk.schemas.schema import Schema
@@ -46,7 +46,7 @@ class Codec:
     config: CodecConfig
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
-    words: Words | None  # the tokenizer of all text; None where there is none
+    words: Tokenizer | None  # the tokenizer of all text; None where there is none
     patterns: together.Patterns = field(default_factory=dict)  # which slots training entities have together
     held_out: Counts = field(
         default_factory=dict
@@ -235,7 +235,7 @@ class Codec:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Words | None = None) -> Codec:
+    def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Tokenizer | None = None) -> Codec:
         """Itself again; ValueError where the schema does not have what it needs."""
         codecs = [
             BY_NAME[codec_data["kind"]].codec.from_json(codec_data["data"], words) for codec_data in data["codecs"]

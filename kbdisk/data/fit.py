@@ -35,8 +35,8 @@ from kbdisk.data.slots import (
 from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
-from kbdisk.leaves import KINDS
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.registry import KINDS
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.schema import Schema
@@ -69,7 +69,7 @@ class Fitted:
 
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]
-    words: Words | None
+    words: Tokenizer | None
     patterns: Patterns
     unlearnt: frozenset[tuple[str, Path]]
     entities: Mapping[str, int]
@@ -101,7 +101,8 @@ def fit(
     }
     if gathered.names:
         codecs = {
-            one: codec.named(gathered.names) if hasattr(codec, "named") else codec for one, codec in codecs.items()
+            one: codec.with_names(gathered.names) if hasattr(codec, "with_names") else codec
+            for one, codec in codecs.items()
         }
     entropies = {one: ENTROPIES.get(kinds[one], _of_values)(values[one], codecs[one]) for one in gathered.values}
     counts = {one: len(values[one]) for one in order}
@@ -256,7 +257,7 @@ def _numbered(made: Iterable[tuple[Slot, Path]]) -> Iterator[Slot]:
         yield replace(slot, unit=units.setdefault((slot.of, property, slot.over), len(units)))
 
 
-def _words(columns: Iterable[tuple[Any, str, Sequence[Any]]], config: CodecConfig, names: Names) -> Words | None:
+def _words(columns: Iterable[tuple[Any, str, Sequence[Any]]], config: CodecConfig, names: Names) -> Tokenizer | None:
     """The tokenizer of all text, and of labels where these mean what their text says; columns are leaf, kind, values."""
     texts: list[str] = []
     for leaf, kind, values in columns:
@@ -265,7 +266,7 @@ def _words(columns: Iterable[tuple[Any, str, Sequence[Any]]], config: CodecConfi
             texts.extend(value.text if isinstance(value, Text) else value for value in values)
         elif getattr(own, "labels", "") == "text" or (names and getattr(own, "text", False)):
             texts.extend(_labels(leaf, values, names))
-    return Words.fit(texts, config.kinds["text"].vocabulary)
+    return Tokenizer.fit(texts, config.kinds["text"].vocabulary)
 
 
 def _labels(leaf: Any, values: Sequence[Any], names: Names) -> Iterator[str]:

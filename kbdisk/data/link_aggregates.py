@@ -25,7 +25,7 @@ from kbdisk.data.graph import Graph, pattern, targets
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, INCOMING, Over, Source, hashed
 from kbdisk.entity import Path, without_places
-from kbdisk.leaves.number.resolution import bounds_of
+from kbdisk.leaves.number.transforms import bounds_of
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.schema import Schema

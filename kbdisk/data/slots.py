@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kbdisk.entity import Path
-from kbdisk.leaves import KINDS
-from kbdisk.leaves.base import LeafKind
+from kbdisk.leaves.registry import KINDS, LeafKind
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped

@@ -31,7 +31,7 @@ from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
 from kbdisk.inspection import is_class, nearest
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing
-from kbdisk.loaders.tagged import encode
+from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Class, Misfit, Schema
 

@@ -23,10 +23,8 @@ from torch import Tensor
 
 from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Model
-from kbdisk.leaves.base import Belief, Recalling
-from kbdisk.leaves.mixed import mixed
-from kbdisk.leaves.number.around import WIDTHS, centred
-from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.belief import Belief, SupportsInterpolation, join_beliefs
+from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
@@ -117,7 +115,7 @@ class WeightedExpert:
     def unweighted(cls, expert: Expert) -> WeightedExpert:
         """An expert whose weight is not fitted yet."""
         one = torch.ones((), dtype=torch.float64)
-        return cls(expert, one, one, one.new_zeros(len(WIDTHS)), one.new_zeros(()))
+        return cls(expert, one, one, one.new_zeros(len(AROUND_WIDTHS)), one.new_zeros(()))
 
 
 Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, by which expert, what
@@ -182,13 +180,13 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
     """A belief whose answers and estimates are moved towards each of the predictions, with mass around where they come to lie."""
     before = belief.typical()
     answer, estimate = belief.expected().clone(), before.clone()
-    around, moved = answer.new_zeros(len(answer), len(WIDTHS)), answer.new_zeros(len(answer))
+    around, moved = answer.new_zeros(len(answer), len(AROUND_WIDTHS)), answer.new_zeros(len(answer))
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
         answer[rows] = belief.between(rows, answer[rows], numbers, weighted.answer_weight)
         estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
         around[rows], moved[rows] = weighted.around, weighted.moved_share
-    return centred(belief.estimating(before, estimate, moved).answering(answer), estimate, around)
+    return belief.with_estimate(before, estimate, moved).with_answer(answer).with_mass_around(estimate, around)
 
 
 def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
@@ -203,7 +201,7 @@ def _blended_sets(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasse
         parts.append((rows, belief.pick(rows).blended(masses.codes, masses.mass, weight.expand(len(rows)))))
         is_left[rows] = False
     left = is_left.nonzero()[:, 0]
-    return mixed([*parts, *([(left, belief.pick(left))] if len(left) else [])])
+    return join_beliefs([*parts, *([(left, belief.pick(left))] if len(left) else [])])
 
 
 def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Belief:
@@ -214,7 +212,7 @@ def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, Label
         width = masses.codes.shape[1]
         codes[rows, :width] = masses.codes
         weights[rows, 0, :width] = weight * (masses.mass - unclaimed_mass(belief.pick(rows), masses))
-    mixed_belief: Belief = belief.recalled(codes, weights)
+    mixed_belief: Belief = belief.interpolated(codes, weights)
     return mixed_belief
 
 
@@ -265,6 +263,6 @@ def combined(kind: str, belief: Any, predictions: Sequence[Sequence[Weighted]]) 
         return _moved(belief, numbers) if numbers else belief
     for of_group in predictions:
         masses = [(rows, weighted.weight, said) for rows, weighted, said in of_group if isinstance(said, LabelMasses)]
-        if masses and (kind == SET or isinstance(belief, Recalling)):
+        if masses and (kind == SET or isinstance(belief, SupportsInterpolation)):
             belief = with_labels(kind, belief, masses)
     return belief

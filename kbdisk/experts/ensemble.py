@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kbdisk.data.batch import Batch
 from kbdisk.diffusion import Model
-from kbdisk.leaves.base import Averaging
+from kbdisk.leaves.belief import SupportsAveraging
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 
 
@@ -38,6 +38,6 @@ def mean_of(members: Sequence[Beliefs]) -> Beliefs:
 
 
 def _mean(asked: Asked, others: Sequence[Asked]) -> Asked:
-    if not isinstance(asked.belief, Averaging):
+    if not isinstance(asked.belief, SupportsAveraging):
         return asked
     return replace(asked, belief=asked.belief.averaged([other.belief for other in others]))

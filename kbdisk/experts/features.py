@@ -4,7 +4,7 @@
 
     number            its code, itself standardised, and signs of its hash: equal numbers have equal ones
     category, link    signs of its hash
-    text              its character n-grams (kbdisk.leaves.text.grams), projected at random
+    text              its character n-grams (kbdisk.leaves.text.encoder), projected at random
 
 The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same columns
 for different properties: they are never compared.
@@ -28,8 +28,8 @@ from torch.nn import functional as F
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.experts.base import SET
-from kbdisk.leaves.number.tables import Tables
-from kbdisk.leaves.text.grams import Grams
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.text.encoder import CharacterNgrams
 
 NUMBER = "number"
 NUMBER_HASH, LABEL_HASH, TEXT_HASH = 8, 12, 48  # columns of a number's hash, of a label's, of a text
@@ -141,7 +141,7 @@ class _NumberColumns(nn.Module):
 
     def __init__(self, codecs: list[Any]) -> None:
         super().__init__()
-        self.tables = Tables(codecs)
+        self.tables = CodecTables(codecs)
         moments = torch.tensor([codec.moments for codec in codecs], dtype=torch.float64).view(-1, 2)
         self.register_buffer("moments", moments, persistent=False)
 
@@ -163,7 +163,7 @@ class _TextColumns(nn.Module):
     def __init__(self, spelling: list[bytes]) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
-            self.grams = Grams(spelling, TEXT_HASH, BUCKETS).requires_grad_(False).eval()
+            self.grams = CharacterNgrams(spelling, TEXT_HASH, BUCKETS).requires_grad_(False).eval()
         buckets = torch.arange(BUCKETS)  # hashed, not drawn: stored features have to fit in every process
         signs = hash_signs(buckets, TEXT_HASH // 2), hash_signs(buckets + BUCKETS, TEXT_HASH // 2)
         self.grams.table.copy_(torch.cat(signs, 1))

@@ -33,11 +33,10 @@ from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_entities, questions_about, usual_amounts
 from kbdisk.experts.weights import each_mixture, each_squares, relative_likelihoods
 from kbdisk.hiding import shuffled
-from kbdisk.leaves.base import Recalling
-from kbdisk.leaves.number.around import WIDTHS, centred, log_masses
-from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.text.belief import TextBelief
-from kbdisk.leaves.words import PAD
+from kbdisk.leaves.belief import SupportsInterpolation
+from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
+from kbdisk.leaves.text.decoder import TextBelief
+from kbdisk.leaves.tokenizer import PAD
 from kbdisk.network.beliefs import Asked, Beliefs, Memo
 from kbdisk.network.disk import DiSK
 
@@ -123,7 +122,7 @@ class LatentIndex:
         answer_weights = vectors.new_zeros(NUMBER_PREDICTORS, dtype=torch.float64)
         answer_weights[:OWN_ANSWERS] = 1 / OWN_ANSWERS
         codes, entities = values.codes[:0], values.entities[:0]
-        around = answer_weights.new_zeros(len(WIDTHS))
+        around = answer_weights.new_zeros(len(AROUND_WIDTHS))
         empty = cls(vectors[:0].half(), mean, deviation, codes, entities, entities > 0, mass, answer_weights, around)
         return empty.with_values(values, held_out=False)
 
@@ -245,13 +244,13 @@ class LatentKNN:
         indexed = [
             (rows, self.indices[key]) for key, rows in by_slot_and_level(slots, levels[entity]) if key in self.indices
         ]
-        if not isinstance(asked.belief, Recalling):
+        if not isinstance(asked.belief, SupportsInterpolation):
             return asked
         if not indexed:
             if not isinstance(asked.belief, NumberBelief) or not self._has_numbers:
                 return asked
             # as where another number that is asked has an index: no answer depends on what else is asked
-            return replace(asked, belief=asked.belief.answering(asked.belief.expected()))
+            return replace(asked, belief=asked.belief.with_answer(asked.belief.expected()))
         entities = batch.who[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels
@@ -259,7 +258,7 @@ class LatentKNN:
         shape = max(index.codes.shape[1:] for _, index in indexed)
         codes = batch.values[kind].new_zeros(n, K, *shape)
         mass = torch.zeros(n, kernels, K, dtype=torch.float64, device=slots.device)
-        answer_weights, around = mass.new_zeros(n, OWN_ANSWERS + K), mass.new_zeros(n, len(WIDTHS))
+        answer_weights, around = mass.new_zeros(n, OWN_ANSWERS + K), mass.new_zeros(n, len(AROUND_WIDTHS))
         answer_weights[:, :OWN_ANSWERS] = 1 / OWN_ANSWERS  # without an index
         for rows, index in indexed:
             near = index.neighbours(asked.vectors[rows], entities[rows], held_out[rows], K)
@@ -269,10 +268,10 @@ class LatentKNN:
             if are_numbers:
                 answer_weights[rows, : OWN_ANSWERS + count] = index.weights_of_answers(near)
                 around[rows] = index.masses_around(near)
-        belief = asked.belief.recalled(codes, mass, answer_weights)
+        belief = asked.belief.interpolated(codes, mass, answer_weights)
         if not isinstance(belief, NumberBelief):
             return replace(asked, belief=belief)
-        return replace(asked, belief=centred(belief, belief.expected(), around))
+        return replace(asked, belief=belief.with_mass_around(belief.expected(), around))
 
 
 class WithLatentKNN:
@@ -357,14 +356,16 @@ def _latent_values(network: DiSK, question: Question) -> Iterator[tuple[SlotLeve
             yield key, values
 
 
-def _held_out_beliefs(network: DiSK, question: Question) -> Iterator[tuple[str, SlotLevel, LatentValues, Recalling]]:
+def _held_out_beliefs(
+    network: DiSK, question: Question
+) -> Iterator[tuple[str, SlotLevel, LatentValues, SupportsInterpolation]]:
     """Masked values by kind, with their vectors and the network's beliefs."""
     batch, hidden, levels = question
     for kind, asked in network(batch, hidden.visible, hidden.asked).kinds.items():
         properties = _by_property(batch, kind, asked.tokens, asked.vectors, levels) if kind in KINDS else ()
         for key, values, rows in properties:
             belief = asked.belief.pick(rows)
-            if isinstance(belief, Recalling):
+            if isinstance(belief, SupportsInterpolation):
                 yield kind, key, values, belief
 
 
@@ -389,9 +390,9 @@ class HeldOutBeliefs:
     logs: list[Tensor] = field(default_factory=list)  # (s,) log p of each step of a value: a text has several
     step_entities: list[Tensor] = field(default_factory=list)  # (s,)
     answers: list[Tensor] = field(default_factory=list)  # (n, OWN_ANSWERS) of numbers
-    belief: Recalling | None = None  # about the first of them
+    belief: SupportsInterpolation | None = None  # about the first of them
 
-    def append(self, values: LatentValues, belief: Recalling) -> None:
+    def append(self, values: LatentValues, belief: SupportsInterpolation) -> None:
         """Add values."""
         self.values.append(values)
         self.logs.append(belief.steps(values.codes))
@@ -416,7 +417,7 @@ class HeldOutPredictions:
         assert self.errors is not None
         assert self.truth is not None
         assert self.belief is not None
-        near = log_masses(self.belief, self.truth + self.errors @ answer_weights, values.codes)
+        near = self.belief.log_masses_around(self.truth + self.errors @ answer_weights, values.codes)
         mixture = (self.logs + mass.clamp(min=MIN_PROBABILITY).log()).logsumexp(1)
         return relative_likelihoods(torch.cat([mixture[:, None], near.double()], 1))
 
@@ -462,7 +463,7 @@ def _predictions(index: LatentIndex, beliefs: HeldOutBeliefs, count: int) -> Hel
         for kernel in range(belief.kernels):
             mass = weights.new_zeros(len(weights), belief.kernels, weights.shape[1])
             mass[:, kernel] = weights
-            logs.append(belief.steps_recalled(values.codes, network_logs, near.codes, mass))
+            logs.append(belief.steps_interpolated(values.codes, network_logs, near.codes, mass))
     every_log = torch.stack(logs, 1).double()
     if not isinstance(belief, NumberBelief):
         return HeldOutPredictions(every_log)

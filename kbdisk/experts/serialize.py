@@ -33,7 +33,7 @@ from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.line import Line
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.experts.target_scale import TargetScale
-from kbdisk.leaves.number.around import WIDTHS
+from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
 INT, BOOL, HALF, FLOAT, DOUBLE = torch.int64, torch.bool, torch.float16, torch.float32, torch.float64
@@ -81,7 +81,7 @@ USUAL_AMOUNT = {"usual_amount": Spec(INT, ("classes",))}
 WEIGHT = {
     "weight": Spec(DOUBLE, (), 0, 1),
     "answer_weight": Spec(DOUBLE, (), 0, 1),
-    "around": Spec(DOUBLE, (len(WIDTHS),), 0, max_sum=1.0),
+    "around": Spec(DOUBLE, (len(AROUND_WIDTHS),), 0, max_sum=1.0),
     "moved_share": Spec(DOUBLE, (), 0, 1),
 }
 

@@ -51,9 +51,8 @@ from kbdisk.experts.queries import (
     usual_amounts,
 )
 from kbdisk.experts.weights import REQUIRED_ERRORS, TINY, each_mixture, each_squares, relative_likelihoods
-from kbdisk.leaves.base import Recalling
-from kbdisk.leaves.number.around import WIDTHS, log_masses
-from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.leaves.belief import SupportsInterpolation
+from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 
 ROUNDS = 3  # of masking many values of a held-out entity at once
 MILLISECONDS = 1000  # of a second
@@ -92,7 +91,7 @@ class HeldOutPredictions:
             self._append_numbers(codes, entities, modelled, predictions)
             return
         belief = modelled.belief.pick(modelled.rows)
-        if kind == SET or isinstance(belief, Recalling):
+        if kind == SET or isinstance(belief, SupportsInterpolation):
             self._append_labels(kind, codes, entities, belief, predictions)
 
     def _append_numbers(
@@ -254,7 +253,7 @@ def fit_weights(
     }
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
     return {key: Weights(estimate[key], answer[key], masses[key]) for key in numbers} | {
-        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(WIDTHS))) for key, of_key in mixtures.items()
+        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(AROUND_WIDTHS))) for key, of_key in mixtures.items()
     }
 
 
@@ -273,8 +272,8 @@ def likelihoods_around(
         places, several, codes, estimates = zip(*of_belief, strict=True)
         rows, every = torch.cat([modelled.rows for modelled in several]), several[0]
         belief, codes, estimate = every.belief.pick(rows), torch.cat(codes), torch.cat(estimates)
-        moved = belief.estimating(every.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
-        near = log_masses(belief, estimate, codes)
+        moved = belief.with_estimate(every.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
+        near = belief.log_masses_around(estimate, codes)
         joined = torch.cat([every.numbers.logs[rows, None], moved[:, None].double(), near.double()], 1)
         for (key, number), part in zip(places, joined.split([len(modelled.rows) for modelled in several]), strict=True):
             logs[key][number] = part

@@ -1,11 +1,13 @@
-"""Categories: one label out of a slot's own. Booleans are categories of two.
+"""Categories: one label of a slot. Booleans are categories of two.
 
-A label is read as its vector, out of one table for all slots, and believed by its score against the row's vector;
-`text` labels have the vectors of their text instead, so that labels can be added to a trained network (`lay`).
-An open slot keeps some of its mass for labels that training never had: as much as labels met once had there
-(Good and Turing), for nothing in training could teach it.
+A label is embedded by a vector of its own, and predicted by the score of its vector against the row's; with
+`labels = "text"` it has the vector of its text instead, so that labels can be added to a trained network
+(`replace_labels`). Ordered labels may be predicted by a cumulative link model (`CumulativeScores`).
+An open slot keeps some mass for labels that training never had: as much as labels that occur once had there (Good and
+Turing), as nothing in training could teach it.
 
-n rows   V labels, at most, of the rows' slots   D width
+n rows   m rows of ordered labels   V labels of a slot, at most   C columns   O columns of ordered labels   D width
+K neighbours
 """
 
 from __future__ import annotations
@@ -18,75 +20,65 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import GLUBlock
-from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
-from kbdisk.leaves.columns import Columns, distinct
-from kbdisk.leaves.labels import OTHER, Labels
-from kbdisk.leaves.mixed import mixed
-from kbdisk.leaves.ordinal import CumulativeScores
-from kbdisk.leaves.reading import LearntLabels, TextLabels
-from kbdisk.leaves.scoring import LearntScores, TextScores, named
-from kbdisk.leaves.whole import Whole
+from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting, check_choice
+from kbdisk.leaves.belief import SingleStep, join_beliefs
+from kbdisk.leaves.embeddings import LABEL_EMBEDDINGS, LABEL_SCORES
+from kbdisk.leaves.labels import UNKNOWN_LABEL, Columns, Labels, distinct, with_placeholder
+from kbdisk.leaves.layers import Readout, residual_blocks, score_table
 from kbdisk.rng import thread_generator
 from kbdisk.schemas.kinds import Boolean, Category, Label
 
-READINGS: dict[str, type[LearntLabels | TextLabels]] = {"learnt": LearntLabels, "text": TextLabels}
-SCORINGS: dict[str, type[LearntScores | TextScores]] = {"learnt": LearntScores, "text": TextScores}
-LEAST = 1e-30  # of a chance, whose log is taken
+MIN_PROBABILITY = 1e-30  # of which a logarithm is taken
 ORDERS = ("softmax", "cumulative")
 
 
 @dataclass(frozen=True)
 class CategoryConfig:
-    """How categories are read and believed."""
+    """The settings of categories."""
 
-    labels: str = "learnt"  # or "text": labels mean what their text says, and more can be added later
-    ordered: str = "softmax"  # or "cumulative": what ordered labels are believed by
-    unread: float = 0.01  # of the labels read in training: as one never met, so that it means something
+    labels: str = "learnt"  # or "text": labels are embedded by their text, and more can be added later
+    ordered: str = "softmax"  # or "cumulative": by what ordered labels are predicted
+    unread: float = (
+        0.01  # the share of labels that training replaces by the unknown label, so that its vector is learnt
+    )
 
     def __post_init__(self) -> None:
-        choose("labels", self.labels, READINGS)
-        choose("ordered", self.ordered, ORDERS)
+        check_choice("labels", self.labels, LABEL_EMBEDDINGS)
+        check_choice("ordered", self.ordered, ORDERS)
         if not 0 <= self.unread < 1:
             raise ValueError(f"expected a share of labels for unread, got {self.unread}")
 
 
-def choose(name: str, choice: str, known: Iterable[str]) -> None:
-    """ValueError where a choice is none of those there are."""
-    if choice not in known:
-        raise ValueError(f"expected one of {', '.join(known)} for {name}, got {choice!r}")
-
-
 @dataclass(frozen=True)
 class CategoryCodec:
-    """The labels of one slot: codes (n,) count them from 0, -1 is a label that is none of them."""
+    """The labels of one slot: codes (n,) count them from 0, -1 is any other label."""
 
     way: ClassVar[str] = UNSEEN_LABEL
     labels: Labels
     ordered: bool = False
 
     @classmethod
-    def fit(cls, leaf: Category | Boolean, values: Sequence[Any], config: Any = None, words: Any = None) -> Self:
-        """The labels that the leaf tells, and those met where others are allowed."""
+    def fit(cls, leaf: Category | Boolean, values: Sequence[Any], config: Any = None, tokenizer: Any = None) -> Self:
+        """The labels that the leaf lists, and those of the values where others are allowed."""
         if isinstance(leaf, Boolean):
-            return cls(Labels.learn((False, True), values, open=False))
-        return cls(Labels.learn(leaf.values, values, open=not leaf.closed, sort=leaf.ordered), leaf.ordered)
+            return cls(Labels.fit((False, True), values, open=False))
+        return cls(Labels.fit(leaf.values, values, open=not leaf.closed, sort=leaf.ordered), leaf.ordered)
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         """(n,)"""
-        return torch.from_numpy(self.labels.find(values))
+        return torch.from_numpy(self.labels.encode(values))
 
     def decode(self, codes: Tensor) -> list[Any]:
-        """Labels as they were met; None for one that is none of these."""
+        """The labels; None for the code of an unknown label."""
         values = self.labels.values
         return [values[code] if 0 <= code < len(values) else None for code in codes.tolist()]
 
     def unlike(self, value: Any) -> Sequence[Any]:
         """The label, if training never had it."""
-        return self.labels.never_met((value,))
+        return self.labels.unseen_values((value,))
 
     def p_values(self, value: Any) -> Sequence[float]:
-        """For each label how likely one is that training never had; 1 where it had this one."""
+        """The probability that the next label is one that training never had; 1 for a label that training had."""
         return self.labels.p_values((value,))
 
     def learnt(self) -> dict[str, Any]:
@@ -94,25 +86,25 @@ class CategoryCodec:
         return self.labels.learnt()
 
     def extended(self, more: Iterable[Label]) -> CategoryCodec:
-        """Itself with labels that training never had; for a network whose labels are read by their text."""
+        """The codec with labels that training never had; for a network whose labels are embedded by their text."""
         return replace(self, labels=self.labels.extended(more))
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The codec as plain data."""
         return {**self.labels.to_json(), "ordered": self.ordered}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], words: Any = None) -> Self:
-        """Itself again."""
+    def from_json(cls, data: Mapping[str, Any], tokenizer: Any = None) -> Self:
+        """The codec of plain data."""
         return cls(Labels.from_json(data), data["ordered"])
 
 
 @dataclass(frozen=True)
-class CategoryBelief(Whole):
-    """How likely each label is: the softmax of logits, less the mass that is kept for labels never met."""
+class CategoryBelief(SingleStep):
+    """A categorical distribution: the softmax of logits, less the mass that is kept for unseen labels."""
 
     logits: Tensor  # (n, V), -inf where a row's slot has fewer labels
-    unseen: Tensor | None = None  # (n,) the mass kept for labels never met, code -1
+    unseen: Tensor | None = None  # (n,) the mass kept for unseen labels, code -1
     kernels: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -124,7 +116,7 @@ class CategoryBelief(Whole):
 
     @property
     def probs(self) -> Tensor:
-        """(n, V); they add up to what labels never met leave."""
+        """(n, V); with the mass of unseen labels they sum to 1."""
         probs = self.logits.softmax(-1)
         return probs if self.unseen is None else probs * (1 - self.unseen)[:, None]
 
@@ -136,7 +128,7 @@ class CategoryBelief(Whole):
         return torch.where(codes < 0, self.unseen.log(), log_prob + torch.log1p(-self.unseen))
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
-        """(n,) always a label that has a name."""
+        """(n,) always a known label."""
         if len(self.logits) == 0:
             return self.mode()
         return torch.multinomial((self.logits / temperature).softmax(-1), 1, generator=generator)[:, 0]
@@ -146,28 +138,28 @@ class CategoryBelief(Whole):
         return self.logits.argmax(-1)
 
     def entropy(self) -> Tensor:
-        """(n,) labels never met count as one."""
-        entropy = unsure(self.logits.softmax(-1)).sum(-1)
+        """(n,) unseen labels count as a single one."""
+        entropy = entropy_terms(self.logits.softmax(-1)).sum(-1)
         if self.unseen is None:
             return entropy
-        return entropy * (1 - self.unseen) + unsure(self.unseen) + unsure(1 - self.unseen)
+        return entropy * (1 - self.unseen) + entropy_terms(self.unseen) + entropy_terms(1 - self.unseen)
 
     def top(self, k: int) -> tuple[Tensor, Tensor]:
         """(n, k) the likeliest labels, best first, and (n, k) their probabilities"""
         probs, codes = self.probs.topk(min(k, self.logits.shape[1]), 1)
-        return codes.masked_fill(probs == 0, OTHER), probs
+        return codes.masked_fill(probs == 0, UNKNOWN_LABEL), probs
 
     def ranks(self, codes: Tensor) -> Tensor:
-        """(n,) the place of each label among all of its slot, 1 the best"""
+        """(n,) the rank of each label among all of its slot, 1 the best"""
         return ranks(self.logits, codes)
 
-    def recalled(self, codes: Tensor, weights: Tensor, said: Tensor | None = None) -> CategoryBelief:
-        """Itself with some of its mass for the labels that others have: codes (n, K), weights (n, 1, K)."""
+    def interpolated(self, codes: Tensor, weights: Tensor, answer_weights: Tensor | None = None) -> CategoryBelief:
+        """The belief with some of its mass at the labels of neighbours: codes (n, K), weights (n, 1, K)."""
         weights = weights[:, 0].float()
         left = (1 - weights.sum(1)).clamp(min=0)  # (n,) sums are rounded
-        known = self.probs * left[:, None]
-        known = known.scatter_add(1, codes.clamp(min=0), weights.where(codes >= 0, 0))
-        logits = known.clamp(min=LEAST).log().masked_fill(self.logits == -torch.inf, -torch.inf)
+        probs = self.probs * left[:, None]
+        probs = probs.scatter_add(1, codes.clamp(min=0), weights.where(codes >= 0, 0))
+        logits = probs.clamp(min=MIN_PROBABILITY).log().masked_fill(self.logits == -torch.inf, -torch.inf)
         if self.unseen is None:
             return CategoryBelief(logits)
         return CategoryBelief(logits, (self.unseen * left + weights.where(codes < 0, 0).sum(1)).clamp(max=1))
@@ -175,49 +167,48 @@ class CategoryBelief(Whole):
     def averaged(self, others: Sequence[CategoryBelief]) -> CategoryBelief:
         """The mean of all."""
         every = [self, *others]
-        probs = torch.stack([one.probs for one in every]).mean(0)
-        logits = probs.clamp(min=LEAST).log().masked_fill(self.logits == -torch.inf, -torch.inf)
-        unseen = [one.unseen for one in every if one.unseen is not None]
+        probs = torch.stack([belief.probs for belief in every]).mean(0)
+        logits = probs.clamp(min=MIN_PROBABILITY).log().masked_fill(self.logits == -torch.inf, -torch.inf)
+        unseen = [belief.unseen for belief in every if belief.unseen is not None]
         return CategoryBelief(logits, torch.stack(unseen).mean(0) if unseen else None)
 
     def pick(self, rows: Tensor) -> CategoryBelief:
-        """Those of some rows."""
+        """The beliefs about some of the rows."""
         return CategoryBelief(self.logits[rows], None if self.unseen is None else self.unseen[rows])
 
 
-def unsure(chance: Tensor) -> Tensor:
-    """What each chance adds to an entropy: - p log p, 0 for 0."""
-    summand: Tensor = torch.special.entr(chance)
-    return summand
+def entropy_terms(probability: Tensor) -> Tensor:
+    """- p log p of each probability, 0 for 0."""
+    terms: Tensor = torch.special.entr(probability)
+    return terms
 
 
 def ranks(scores: Tensor, codes: Tensor) -> Tensor:
-    """(n, V) scores -> (n,) the place of a code among all, 1 the best, ties in their middle; one never met is last"""
+    """(n, V) scores -> (n,) the rank of a code among all, 1 the best; ties share their mean, an unknown label is last."""
     own = scores.gather(1, codes.clamp(min=0)[:, None])  # (n, 1)
-    place = (scores > own).sum(1) + ((scores == own).sum(1) + 1) / 2
-    return torch.where(codes == OTHER, (scores > -torch.inf).sum(1) + 1, place)
+    rank = (scores > own).sum(1) + ((scores == own).sum(1) + 1) / 2
+    return torch.where(codes == UNKNOWN_LABEL, (scores > -torch.inf).sum(1) + 1, rank)
 
 
 class CategoryEncoder(nn.Module):
-    """A label's vector, told whose it is by the path, through the residual blocks."""
+    """The vector of a label and its path, through the residual blocks."""
 
     def __init__(self, codecs: Sequence[CategoryCodec], setting: Setting) -> None:
         super().__init__()
         self.unread = setting.config.unread if setting.dropout else 0.0
         self.columns = Columns(codecs)
-        self.labels = READINGS[setting.config.labels]([codec.labels for codec in distinct(codecs)], setting)
-        self.blocks = residual(setting)
+        self.labels = LABEL_EMBEDDINGS[setting.config.labels]([codec.labels for codec in distinct(codecs)], setting)
+        self.blocks = residual_blocks(setting)
 
-    def lay(self, codecs: Sequence[CategoryCodec]) -> None:
+    def replace_labels(self, codecs: Sequence[CategoryCodec]) -> None:
         """Take codecs that have more labels than those of training."""
-        self.labels.lay([codec.labels for codec in distinct(codecs)])
+        self.labels.replace_labels([codec.labels for codec in distinct(codecs)])
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
-            codes = codes.masked_fill(
-                torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread, OTHER
-            )
+            is_unread = torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread
+            codes = codes.masked_fill(is_unread, UNKNOWN_LABEL)
         x: Tensor = self.labels(codes, self.columns(rows.slot)) + rows.path  # (n, D)
         for block in self.blocks:
             x = block(x, rows.counts)
@@ -225,7 +216,7 @@ class CategoryEncoder(nn.Module):
 
 
 class CategoryDecoder(nn.Module):
-    """Scores of the labels of each row's slot."""
+    """Scores of the labels of each row's slot, to a belief."""
 
     unseen: Tensor
     ordered: Tensor
@@ -235,24 +226,30 @@ class CategoryDecoder(nn.Module):
         self.columns, codecs = Columns(codecs), distinct(codecs)
         cumulative = setting.config.ordered == "cumulative"
         ordered = [codec.labels if cumulative and codec.ordered and len(codec.labels) > 1 else None for codec in codecs]
-        self.register_buffer("ordered", torch.tensor([one is not None for one in ordered]), persistent=False)  # (C,)
-        self.register_buffer("unseen", torch.tensor([codec.labels.unseen for codec in codecs]), persistent=False)
+        is_ordered = torch.tensor([labels is not None for labels in ordered])
+        self.register_buffer("ordered", is_ordered, persistent=False)  # (C,)
+        self.register_buffer(
+            "unseen", torch.tensor([codec.labels.unseen for codec in codecs]), persistent=False
+        )  # (C,)
         self.open = any(codec.labels.open for codec in codecs)
-        self.blocks = residual(setting)
-        self.scores = SCORINGS[setting.config.labels](self._scored(codecs), setting)
+        self.blocks = residual_blocks(setting)
+        self.scores = LABEL_SCORES[setting.config.labels](self._scored(codecs), setting)
         self.cumulative = CumulativeScores(ordered, setting.width) if any(ordered) else None
 
     def _scored(self, codecs: Sequence[CategoryCodec]) -> list[Labels]:
-        """The labels of each column; none where their order scores them."""
+        """The labels of each column that `scores` scores: none where `cumulative` does."""
         ordered = self.ordered.tolist()
-        return [Labels((), ()) if own else named(codec.labels) for own, codec in zip(ordered, codecs, strict=True)]
+        return [
+            Labels((), ()) if is_ordered else with_placeholder(codec.labels)
+            for is_ordered, codec in zip(ordered, codecs, strict=True)
+        ]
 
-    def lay(self, codecs: Sequence[CategoryCodec]) -> None:
+    def replace_labels(self, codecs: Sequence[CategoryCodec]) -> None:
         """Take codecs that have more labels than those of training."""
-        self.scores.lay(self._scored(distinct(codecs)))
+        self.scores.replace_labels(self._scored(distinct(codecs)))
 
     def forward(self, h: Tensor, rows: Rows) -> Any:
-        """(n, D) -> a CategoryBelief, or several where slots differ much in how many labels they have"""
+        """(n, D) -> a CategoryBelief, or several joined where slots differ much in how many labels they have"""
         h = h + rows.path
         for block in self.blocks:
             h = block(h, rows.counts)
@@ -261,13 +258,67 @@ class CategoryDecoder(nn.Module):
         if self.cumulative is not None:
             own = self.ordered[rows.slot].nonzero()[:, 0]
             parts.append((own, self._belief(self.cumulative(h[own], rows.slot[own]), rows.slot[own])))
-        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
+        return join_beliefs(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
 
     def _belief(self, logits: Tensor, column: Tensor) -> CategoryBelief:
         return CategoryBelief(logits, self.unseen[column] if self.open else None)
 
 
-def residual(setting: Setting) -> nn.ModuleList:
-    """The residual blocks of one side of a kind."""
-    one = (GLUBlock(setting.sets, setting.width, dropout=setting.dropout) for _ in range(setting.blocks))
-    return nn.ModuleList(one)
+# ---------------------------------------------------------------- ordered labels
+
+MIN_GAP = 1e-3  # between two cuts, so that no label is ever impossible
+MAX_LOG_SPREAD = 4.0
+
+
+class CumulativeScores(Readout):
+    """The log probabilities of ordered labels by a cumulative link model (proportional odds).
+
+    The network gives the location of a row on the scale of its column, and the spread; cuts between the labels are learnt:
+
+        P(label <= k) = sigmoid((cut k - location) / spread)
+
+    Columns without ordered labels (None) have no weights here.
+    """
+
+    weight_names: ClassVar[tuple[str, ...]] = ("table",)
+    sizes: Tensor
+    number: Tensor
+    starts: Tensor
+
+    def __init__(self, labels: Sequence[Labels | None], width: int) -> None:
+        super().__init__()
+        ordered = [of_column for of_column in labels if of_column is not None]
+        sizes = torch.tensor([len(of_column) for of_column in ordered])  # (O,)
+        self.register_buffer("sizes", sizes, persistent=False)
+        self.register_buffer("starts", sizes.cumsum(0) - sizes, persistent=False)  # (O,)
+        numbers = torch.tensor([of_column is not None for of_column in labels]).cumsum(0) - 1
+        self.register_buffer("number", numbers, persistent=False)  # (C,) of each column among the ordered ones
+        self.table = score_table(2 * len(ordered), width)  # (2 O, D): location, log of the spread
+        self.cuts = nn.Parameter(torch.cat([_initial_cuts(of_column) for of_column in ordered]))  # (labels in all,)
+
+    def forward(self, h: Tensor, slot: Tensor) -> Tensor:
+        """(m, D) and their columns -> (m, V), -inf beyond the labels of a row's column"""
+        number = self.number[slot]
+        size = self.sizes[number][:, None]  # (m, 1)
+        heads = F.embedding(torch.stack([2 * number, 2 * number + 1], 1), self.table)  # (m, 2, D)
+        location, log_spread = torch.einsum("mkd,md->mk", heads, h).float().unbind(1)
+        steepness = (-log_spread.clamp(-MAX_LOG_SPREAD, MAX_LOG_SPREAD)).exp()[:, None]  # (m, 1)
+        k = torch.arange(int(size.max()) if len(size) else 1, device=h.device)  # (V,)
+        cuts = self.cuts[self.starts[number][:, None] + torch.minimum(k, size - 1)].float()  # (m, V)
+        gap = F.softplus(cuts) + MIN_GAP
+        cut = cuts[:, :1] + F.pad(gap[:, 1:], (1, 0)).cumsum(1)  # (m, V); the last is used by no label
+        upper = (cut - location[:, None]) * steepness
+        lower, gap = F.pad(upper[:, :-1], (1, 0)), gap * steepness  # (m, V) of label k: cuts k - 1 and k, and between
+        last = k == size - 1
+        # sigmoid(u) - sigmoid(l) = sigmoid(u) sigmoid(-l) (1 - exp(l - u)), each factor exact however far out
+        values = F.logsigmoid(upper).masked_fill(last, 0) + F.logsigmoid(-lower).masked_fill(k == 0, 0)
+        values = values + (-torch.expm1(-gap)).log().masked_fill(last | (k == 0), 0)
+        return values.masked_fill(k >= size, -torch.inf)
+
+
+def _initial_cuts(labels: Labels) -> Tensor:
+    """(V,) the first cut, and what softplus takes to the gaps to the next ones: at the labels' frequencies in training."""
+    counts = torch.tensor(labels.counts, dtype=torch.float64) + 0.5
+    cut = (counts.cumsum(0) / counts.sum())[:-1].logit()
+    gaps = (cut.diff() - MIN_GAP).clamp(min=MIN_GAP).expm1().log()
+    return torch.cat([cut[:1], gaps, torch.zeros(1)]).float()

@@ -1,46 +1,65 @@
 """Links to other entities: categories over ids where there are few targets, pointers into a table of entities where many.
 
-Codes (n,) count a slot's targets from 0; -1 is one that training never had. Whatever they are believed by, links are
-read out of one table of entities, the same entity as the same vector whichever property leads to it.
+Codes (n,) count a slot's targets from 0; -1 is an entity that training never linked to. However they are predicted, links
+are read out of one table of entities: an entity has the same vector whichever property leads to it.
 
-n rows   V targets of a slot   D width
+A pointer is a query scored against the vectors of entities, by their ids and their names. In training the softmax is
+sampled: each target that no row links to is in the sample with a known probability, and is weighted by its inverse. So the
+denominator is right on average, and exact where all targets are in it. In evaluation every target is scored.
+
+n rows   V targets of a slot   N of all slots   E entities   m of them scored   D width   S slots   C columns
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import looked_up
 from kbdisk.entity import Link as LinkValue
-from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting
-from kbdisk.leaves.category import CategoryBelief, choose, residual
-from kbdisk.leaves.columns import Columns, distinct
-from kbdisk.leaves.labels import OTHER, Labels
-from kbdisk.leaves.mixed import mixed
-from kbdisk.leaves.pointer import DRAWS, Entities, Pointers
-from kbdisk.leaves.scoring import LearntScores, named
+from kbdisk.leaves.base import UNSEEN_LABEL, Rows, Setting, check_choice
+from kbdisk.leaves.belief import join_beliefs
+from kbdisk.leaves.category import MIN_PROBABILITY, CategoryBelief, entropy_terms, ranks
+from kbdisk.leaves.embeddings import LearntScores, TextVectors, slots_of_rows, starts_of
+from kbdisk.leaves.labels import UNKNOWN_LABEL, Columns, Labels, distinct, log_frequencies, with_placeholder
+from kbdisk.leaves.layers import GroupedLinear, Readout, lookup_table, residual_blocks, score_table
 from kbdisk.rng import thread_generator
 from kbdisk.schemas.kinds import Link
+
+MAX_SCORES = 1 << 24  # that are computed at once
+MAX_DENSE_TARGETS = 4096  # of a slot, up to which the scores of all are kept, so that experts can be combined with them
+
+
+def uniform(labels: Labels) -> Tensor:
+    """(V,) equal probabilities."""
+    return torch.full((len(labels),), 1 / len(labels))
+
+
+def unigram(labels: Labels) -> Tensor:
+    """(V,) the targets' frequencies in training."""
+    return log_frequencies(labels).exp()
+
+
+SAMPLING: dict[str, Callable[[Labels], Tensor]] = {"uniform": uniform, "unigram": unigram}
 
 
 @dataclass(frozen=True)
 class LinkConfig:
-    """How links are read and believed."""
+    """The settings of links."""
 
-    few: int = 128  # targets, at most, that are categories
-    text: bool = True  # whether entities are told by their names, too, where the network reads text
+    few: int = 128  # targets of a slot, at most, to predict them as categories
+    text: bool = True  # whether entities are embedded by their names, too, where the network reads text
     negatives: int = 512  # targets, about, that a training step scores of each slot, beside the right ones
-    draw: str = "unigram"  # or "uniform": how those are drawn
-    unread: float = 0.01  # of the links read in training: as to one never met, so that it means something
+    draw: str = "unigram"  # or "uniform": the distribution of the negatives
+    unread: float = 0.01  # the share of links that training replaces by an unknown one, so that its vector is learnt
 
     def __post_init__(self) -> None:
-        choose("draw", self.draw, DRAWS)
+        check_choice("draw", self.draw, SAMPLING)
         if self.negatives < 1:
             raise ValueError(f"expected at least 1 for negatives, got {self.negatives}")
         if not 0 <= self.unread < 1:
@@ -49,37 +68,37 @@ class LinkConfig:
 
 @dataclass(frozen=True)
 class LinkCodec:
-    """The targets of one slot: codes (n,) count them from 0, -1 is an entity that is none of them."""
+    """The targets of one slot: codes (n,) count them from 0, -1 is any other entity."""
 
     way: ClassVar[str] = UNSEEN_LABEL
     targets: Labels  # ids
-    many: bool  # whether they are pointed at; else they are categories
+    many: bool  # whether they are predicted by pointers; else they are categories
 
     @classmethod
-    def fit(cls, leaf: Link, values: Sequence[Any], config: LinkConfig | None = None, words: Any = None) -> Self:
-        """The targets that are told, or those met."""
-        targets = Labels.learn(leaf.values, ids_of(values), open=not leaf.values)
+    def fit(cls, leaf: Link, values: Sequence[Any], config: LinkConfig | None = None, tokenizer: Any = None) -> Self:
+        """The targets that the leaf lists, or those of the values."""
+        targets = Labels.fit(leaf.values, ids_of(values), open=not leaf.values)
         return cls(targets, not leaf.values and len(targets) > (config or LinkConfig()).few)
 
-    def named(self, names: Mapping[str, str]) -> LinkCodec:
-        """Itself with what its targets are called, by their ids."""
-        return replace(self, targets=self.targets.named(names))
+    def with_names(self, names: Mapping[str, str]) -> LinkCodec:
+        """The codec with the names of its targets, by their ids."""
+        return replace(self, targets=self.targets.with_names(names))
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         """(n,)"""
-        return torch.from_numpy(self.targets.find(ids_of(values)))
+        return torch.from_numpy(self.targets.encode(ids_of(values)))
 
     def decode(self, codes: Tensor) -> list[Any]:
-        """Links; None for one that is none of these."""
+        """Links; None for the code of any other entity."""
         ids = self.targets.values
         return [LinkValue(str(ids[code])) if 0 <= code < len(ids) else None for code in codes.tolist()]
 
     def unlike(self, value: Any) -> Sequence[Any]:
         """The id of the entity that is linked to, if training never linked to it."""
-        return self.targets.never_met(ids_of((value,)))
+        return self.targets.unseen_values(ids_of((value,)))
 
     def p_values(self, value: Any) -> Sequence[float]:
-        """For each label how likely one is that training never had; 1 where it had this one."""
+        """The probability that the next link is to an entity that training never linked to; 1 for one that it linked to."""
         return self.targets.p_values(ids_of((value,)))
 
     def learnt(self) -> dict[str, Any]:
@@ -87,41 +106,217 @@ class LinkCodec:
         return self.targets.learnt()
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The codec as plain data."""
         return {**self.targets.to_json(), "many": self.many}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], words: Any = None) -> Self:
-        """Itself again."""
+    def from_json(cls, data: Mapping[str, Any], tokenizer: Any = None) -> Self:
+        """The codec of plain data."""
         return cls(Labels.from_json(data), data["many"])
 
 
-def ids_of(values: Sequence[Any]) -> list[str]:
-    """The ids of links; ValueError where one is none."""
-    ids = [one.id if isinstance(one, LinkValue) else one for one in values]
-    for one in ids:
-        if not isinstance(one, str):
-            raise ValueError(f"expected a link to an entity, got {one!r}")
+def ids_of(values: Iterable[Any]) -> list[str]:
+    """The ids of links; ValueError for a value that is no link."""
+    ids = [value.id if isinstance(value, LinkValue) else value for value in values]
+    for id in ids:
+        if not isinstance(id, str):
+            raise ValueError(f"expected a link to an entity, got {id!r}")
     return ids
 
 
+# ---------------------------------------------------------------- entities and pointers
+
+
+class EntityVectors(nn.Module):
+    """The vectors of the entities that slots may link to: a learnt one for each id, whatever the slot, plus its name's."""
+
+    entity: Tensor
+    starts: Tensor
+
+    def __init__(self, targets: Sequence[Labels], setting: Setting, table: Callable[[int, int], nn.Parameter]) -> None:
+        super().__init__()
+        ids = dict.fromkeys(id for of_slot in targets for id in of_slot.values)
+        row = {id: number for number, id in enumerate(ids)}
+        entity = torch.tensor([row[id] for of_slot in targets for id in of_slot.values], dtype=torch.long)
+        self.register_buffer("entity", entity, persistent=False)  # (N,)
+        self.register_buffer("starts", starts_of(targets), persistent=False)  # (S,)
+        self.table = table(len(ids), setting.width)  # (E, D)
+        names = {
+            id: name for of_slot in targets for id, name in zip(of_slot.values, of_slot.names, strict=False) if name
+        }
+        has_texts = setting.config.text and setting.reader is not None and names
+        self.texts = TextVectors([names.get(id, "") for id in ids], setting) if has_texts else None
+
+    def forward(self, which: Tensor, scale: float = 1.0) -> Tensor:
+        """(m,) numbers of targets -> (m, D); `scale` multiplies the vectors of names"""
+        entity = self.entity[which]
+        vectors = F.embedding(entity, self.table)
+        return vectors if self.texts is None else vectors + scale * self.texts(entity)
+
+
+@dataclass(frozen=True)
+class SlotTargets:
+    """The targets of one slot, within the table of entities."""
+
+    entities: EntityVectors
+    start: int  # the number of the first
+    bias: Tensor  # (V,)
+    sampled: Tensor  # (V,) the probability of each to be in the sample
+    scale: float
+
+    def vectors(self, which: Tensor) -> Tensor:
+        """(m,) codes -> (m, D)"""
+        vectors: Tensor = self.entities(which + self.start, self.scale)
+        return vectors
+
+
+@dataclass(frozen=True)
+class PointerBelief:
+    """A categorical distribution over targets: the softmax of scores, less the mass that is kept for unseen ones."""
+
+    query: Tensor  # (n, D)
+    targets: SlotTargets
+    unseen: float
+    is_sampled: bool = False  # whether `log_prob` is that of a sampled softmax
+
+    def log_prob(self, codes: Tensor) -> Tensor:
+        """(n,)"""
+        log_prob = self._sampled(codes.clamp(min=0)) if self.is_sampled else self._full(codes.clamp(min=0))
+        rest = torch.tensor([self.unseen, 1 - self.unseen], device=codes.device).clamp(min=MIN_PROBABILITY).log()
+        return torch.where(codes == UNKNOWN_LABEL, rest[0], log_prob + rest[1])
+
+    def _full(self, codes: Tensor) -> Tensor:
+        def score(scores: Tensor, codes: Tensor) -> Tensor:
+            return -F.cross_entropy(scores, codes, reduction="none")
+
+        return self._by_rows(score, codes)
+
+    def _sampled(self, codes: Tensor) -> Tensor:
+        probability = self.targets.sampled
+        uniforms = torch.rand(probability.shape, generator=thread_generator(), device=probability.device)
+        drawn = (uniforms < probability).nonzero()[:, 0]
+        which, place = torch.cat([drawn, codes]).unique(return_inverse=True)  # (m,)
+        scores = F.linear(self.query, self.targets.vectors(which), self.targets.bias[which]).float()  # (n, m)
+        weight = torch.full_like(scores[:1], -torch.inf)  # targets of other rows that were not drawn do not count
+        weight[0, place[: len(drawn)]] = -probability[drawn].log()
+        own = place[len(drawn) :, None]  # (n, 1)
+        target = scores.gather(1, own)
+        return target[:, 0] - (scores + weight).scatter(1, own, target).logsumexp(1)
+
+    def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
+        """(n,) always a known target"""
+
+        def draw(scores: Tensor) -> Tensor:
+            return torch.multinomial((scores / temperature).softmax(1), 1, generator=generator)[:, 0]
+
+        return self._by_rows(draw)
+
+    def mode(self) -> Tensor:
+        """(n,)"""
+        return self._by_rows(lambda scores: scores.argmax(1))
+
+    def entropy(self) -> Tensor:
+        """(n,) unseen targets count as a single one."""
+        entropy = self._by_rows(lambda scores: entropy_terms(scores.softmax(1)).sum(1))
+        rest = torch.tensor([self.unseen, 1 - self.unseen], device=entropy.device)
+        return entropy * rest[1] + entropy_terms(rest).sum()
+
+    @property
+    def probs(self) -> Tensor:
+        """(n, V)"""
+        return self._by_rows(lambda scores: scores.softmax(1)) * (1 - self.unseen)
+
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """(n, k) the likeliest targets, best first, and (n, k) their probabilities"""
+        k = min(k, len(self.targets.bias))
+        best = self._parts(lambda scores: scores.softmax(1).topk(k, 1))
+        probs, codes = (torch.cat(parts) for parts in zip(*best, strict=True))
+        return codes, probs * (1 - self.unseen)
+
+    def ranks(self, codes: Tensor) -> Tensor:
+        """(n,) the rank of each target among all, 1 the best"""
+        return self._by_rows(ranks, codes)
+
+    def pick(self, rows: Tensor) -> PointerBelief:
+        """The beliefs about some of the rows."""
+        return PointerBelief(self.query[rows], self.targets, self.unseen, self.is_sampled)
+
+    def as_category(self) -> CategoryBelief:
+        """The same belief, with the scores of all targets."""
+        unseen = torch.full((len(self.query),), self.unseen, device=self.query.device)
+        return CategoryBelief(self._by_rows(lambda scores: scores), unseen)
+
+    @cached_property
+    def _vectors(self) -> Tensor:
+        return self.targets.vectors(torch.arange(len(self.targets.bias), device=self.query.device))  # (V, D)
+
+    def _by_rows(self, function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
+        """A function of the scores of all targets (n, V), and of more tensors by row."""
+        return torch.cat(self._parts(function, *arguments))
+
+    def _parts(self, function: Callable[..., Any], *arguments: Tensor) -> list[Any]:
+        """The same, part by part, with at most `MAX_SCORES` scores at a time."""
+        rows = max(MAX_SCORES // max(len(self.targets.bias), 1), 1)
+        parts = zip(*(tensor.split(rows) for tensor in (self.query, *arguments)), strict=True)
+        return [function(F.linear(query, self._vectors, self.targets.bias).float(), *own) for query, *own in parts]
+
+
+class PointerHead(Readout):
+    """The queries of rows, and the entities that they are scored against; only for slots with many targets."""
+
+    weight_names: ClassVar[tuple[str, ...]] = ("query.weight", "query.bias")
+    sampled: Tensor
+
+    def __init__(self, many: Mapping[int, Labels], setting: Setting) -> None:
+        super().__init__()
+        targets, distribution = list(many.values()), SAMPLING[setting.config.draw]
+        self.number = {slot: number for number, slot in enumerate(many)}
+        self.sizes, self.unseen = [len(of_slot) for of_slot in targets], [of_slot.unseen for of_slot in targets]
+        self.query = GroupedLinear(setting.sets, setting.width, setting.width)
+        self.entities = EntityVectors(targets, setting, score_table)
+        self.bias = nn.Parameter(torch.cat([log_frequencies(of_slot) for of_slot in targets]))  # (N,)
+        sampled = [(setting.config.negatives * distribution(of_slot)).clamp(max=1) for of_slot in targets]
+        self.register_buffer("sampled", torch.cat(sampled), persistent=False)  # (N,)
+        self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
+
+    def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief | CategoryBelief]]:
+        """(n, D) -> for each slot of many targets its rows, and a belief about them"""
+        slots, counts = slots_of_rows(rows.slot)
+        queries = self.query(h, rows.counts).split(counts.tolist())
+        rows_of_slots = torch.arange(len(rows), device=h.device).split(counts.tolist())
+        biases, sampled, starts = (
+            self.bias.split(self.sizes),
+            self.sampled.split(self.sizes),
+            self.entities.starts.tolist(),
+        )
+        for slot, own, query in zip(slots.tolist(), rows_of_slots, queries, strict=True):
+            if slot in self.number:
+                at = self.number[slot]
+                targets = SlotTargets(self.entities, starts[at], biases[at], sampled[at], self.scale)
+                belief = PointerBelief(query, targets, self.unseen[at], self.training)
+                is_pointer = self.training or self.sizes[at] > MAX_DENSE_TARGETS
+                yield own, belief if is_pointer else belief.as_category()
+
+
+# ---------------------------------------------------------------- encoder and decoder
+
+
 class LinkEncoder(nn.Module):
-    """The vector of the entity that is linked to, told whose link it is by the path, through the residual blocks."""
+    """The vector of the entity that is linked to and the path, through the residual blocks."""
 
     def __init__(self, codecs: Sequence[LinkCodec], setting: Setting) -> None:
         super().__init__()
         self.unread = setting.config.unread if setting.dropout else 0.0
         self.columns, codecs = Columns(codecs), distinct(codecs)
-        self.entities = Entities([codec.targets for codec in codecs], setting, looked_up)
-        self.unknown = looked_up(len(codecs), setting.width)  # (C, D)
-        self.blocks = residual(setting)
+        self.entities = EntityVectors([codec.targets for codec in codecs], setting, lookup_table)
+        self.unknown = lookup_table(len(codecs), setting.width)  # (C, D)
+        self.blocks = residual_blocks(setting)
 
     def forward(self, codes: Tensor, rows: Rows) -> Tensor:
         """(n,) -> (n, D)"""
         if self.training and self.unread:
-            codes = codes.masked_fill(
-                torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread, OTHER
-            )
+            is_unread = torch.rand(codes.shape, generator=thread_generator(), device=codes.device) < self.unread
+            codes = codes.masked_fill(is_unread, UNKNOWN_LABEL)
         known = (codes >= 0).nonzero()[:, 0]
         column = self.columns(rows.slot)
         x = F.embedding(column, self.unknown)  # (n, D)
@@ -133,22 +328,24 @@ class LinkEncoder(nn.Module):
 
 
 class LinkDecoder(nn.Module):
-    """Scores of the targets of each row's slot."""
+    """Scores of the targets of each row's slot, to a belief."""
 
     unseen: Tensor
 
     def __init__(self, codecs: Sequence[LinkCodec], setting: Setting) -> None:
         super().__init__()
         self.columns, codecs = Columns(codecs), distinct(codecs)
-        self.blocks = residual(setting)
-        few = [Labels((), ()) if codec.many else named(codec.targets) for codec in codecs]
+        self.blocks = residual_blocks(setting)
+        few = [Labels((), ()) if codec.many else with_placeholder(codec.targets) for codec in codecs]
         self.scores = LearntScores(few, setting)
-        self.register_buffer("unseen", torch.tensor([codec.targets.unseen for codec in codecs]), persistent=False)
+        self.register_buffer(
+            "unseen", torch.tensor([codec.targets.unseen for codec in codecs]), persistent=False
+        )  # (C,)
         many = {column: codec.targets for column, codec in enumerate(codecs) if codec.many}
-        self.pointers = Pointers(many, setting) if many else None
+        self.pointers = PointerHead(many, setting) if many else None
 
     def forward(self, h: Tensor, rows: Rows) -> Any:
-        """(n, D) -> a CategoryBelief, a PointerBelief, or several where slots differ in how many targets they have"""
+        """(n, D) -> a CategoryBelief, a PointerBelief, or several joined where slots differ in how many targets they have"""
         h = h + rows.path
         for block in self.blocks:
             h = block(h, rows.counts)
@@ -158,4 +355,4 @@ class LinkDecoder(nn.Module):
         ]
         if self.pointers is not None:
             parts.extend(self.pointers(h, rows))
-        return mixed(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
+        return join_beliefs(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)

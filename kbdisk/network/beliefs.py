@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.batch import Batch
-from kbdisk.leaves.base import Belief
+from kbdisk.leaves.belief import Belief
 from kbdisk.leaves.number.belief import NumberBelief
 
 Memo = dict[str, Any]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
@@ -23,7 +23,7 @@ Memo = dict[str, Any]  # for a model to keep what stays the same from pass to pa
 class Aside(Protocol):
     """A belief beside which something else is learnt."""
 
-    def aside(self, codes: Tensor) -> Tensor:
+    def auxiliary_loss(self, codes: Tensor) -> Tensor:
         """(q,) what that costs, in the loss."""
 
 
@@ -59,7 +59,9 @@ class Beliefs:
         """(T,) what is learnt beside -log p of the batch's values; 0 where there is no such."""
         kinds = ((kind, one, one.belief) for kind, one in self.kinds.items())
         parts = {
-            kind: belief.aside(batch.values[kind][one.rows]) for kind, one, belief in kinds if isinstance(belief, Aside)
+            kind: belief.auxiliary_loss(batch.values[kind][one.rows])
+            for kind, one, belief in kinds
+            if isinstance(belief, Aside)
         }
         return self._spread(parts) if parts else torch.zeros(self.length, device=batch.entity.device)
 
@@ -95,7 +97,9 @@ class Beliefs:
         """A draw for each asked token, of numbers none beyond all that there were in training."""
         drawn = self.sample(generator=generator)
         belief = self.kinds["number"].belief if "number" in drawn else None
-        return drawn | {"number": belief.met(drawn["number"])} if isinstance(belief, NumberBelief) else drawn
+        return (
+            drawn | {"number": belief.within_training(drawn["number"])} if isinstance(belief, NumberBelief) else drawn
+        )
 
     def _spread(self, parts: Mapping[str, Tensor]) -> Tensor:
         """What each kind has to say of its asked tokens, by token."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import Readout, attention_scale
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
+from kbdisk.leaves.layers import Readout, attention_scale
 from kbdisk.leaves.text import build_reader
 from kbdisk.network.beliefs import Beliefs, Memo
 from kbdisk.network.config import ModelConfig
@@ -64,7 +64,7 @@ class DiSK(nn.Module):
         """Let beliefs about values no longer depend on what is visible: they are about the marginals, where they began."""
         for module in self.kinds.decoders.modules():
             if isinstance(module, Readout):
-                module.silence()
+                module.zero_weights()
 
     def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) what the network makes of what is visible (T,), for each of the asked tokens (T,), in their order."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.blocks import Dropout, Linear
+from kbdisk.leaves.layers import Dropout, Linear
 from kbdisk.network.layout import Layout
 
 

@@ -26,7 +26,7 @@ def setting_of(codec: Codec, kind: str, config: ModelConfig, reader: nn.Module |
         config=codec.config.kinds[kind],
         blocks=config.blocks,
         dropout=config.dropout,
-        words=codec.words,
+        tokenizer=codec.words,
         reader=reader,
         base=config.base,
     )

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import SCORED
+from kbdisk.leaves.layers import IS_SCORED
 from kbdisk.network.adamw import AdamW
 
 
@@ -47,7 +47,7 @@ def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
     linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     grown = {}
     for name, parameter in model.named_parameters():
-        is_map = parameter.dim() == 3 or name in linear or getattr(parameter, SCORED, False)
+        is_map = parameter.dim() == 3 or name in linear or getattr(parameter, IS_SCORED, False)
         ratios = [
             new / max(old, 1) for new, old in zip(parameter.shape, shapes[name], strict=True)
         ]  # tables may be empty

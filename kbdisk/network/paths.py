@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kbdisk.blocks import looked_up
+from kbdisk.leaves.layers import lookup_table
 
 Keys = tuple[str | int, ...]
 
@@ -37,7 +37,7 @@ class PathEncoder(nn.Module):
         padded = [[*line, *[-1] * (depth - len(line))] for line in lines]
         self.register_buffer("line", torch.tensor(padded, dtype=torch.long).view(len(paths), depth), persistent=False)
         self.register_buffer("key", torch.tensor([names[str(node[-1])] for node in nodes]), persistent=False)
-        self.names = looked_up(len(names), width)  # what each key is, wherever it stands
+        self.names = lookup_table(len(names), width)  # what each key is, wherever it stands
         self.step = nn.Linear(width, width)
 
     def forward(self, paths: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from kbdisk.entity import show
 from kbdisk.errors import CheckpointError
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.files import writing
 from kbdisk.training.identity import differences
 from kbdisk.training.loop import Trainer
 from kbdisk.training.state import Progress, State, finite

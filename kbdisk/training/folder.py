@@ -20,7 +20,7 @@ from kbdisk import tensors
 from kbdisk.data import Codec
 from kbdisk.errors import RESTORE, CheckpointError, SchemaError
 from kbdisk.experts import serialize
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.metrics import Constants
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.yaml import loads as loads_schema
@@ -200,7 +200,7 @@ def _codec(files: Files) -> Codec:
     words = None
     if files.has(WORDS):
         with files.understood(WORDS):
-            words = Words.from_bytes(files.read(WORDS))
+            words = Tokenizer.from_bytes(files.read(WORDS))
             len(words)
     told = files.json(CODEC)
     with files.understood(CODEC):

@@ -26,8 +26,8 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens, batches
 from kbdisk.diffusion import at_once, reveal
 from kbdisk.leaves.category import CategoryDecoder
+from kbdisk.leaves.embeddings import LearntScores
 from kbdisk.leaves.number.decoder import NumberDecoder
-from kbdisk.leaves.scoring import LearntScores
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed
@@ -99,7 +99,10 @@ class OfLabels(Biases):
         if not isinstance(decoder, CategoryDecoder) or not isinstance(decoder.scores, LearntScores):
             return None
         size, begin = (torch.from_numpy(one) for one in (decoder.scores.sizes, decoder.scores.starts))
-        columns, own = decoder.columns.of.cpu(), torch.tensor([slot.kind == cls.kind for slot in codec.slots])
+        columns, own = (
+            decoder.columns.column_of_slot.cpu(),
+            torch.tensor([slot.kind == cls.kind for slot in codec.slots]),
+        )
         start = torch.full((len(own),), -1)
         start[own] = begin[columns].where(~decoder.ordered.cpu()[columns], -1)
         return cls.counted(decoder.scores.bias, size, start, tokens)
@@ -139,7 +142,7 @@ class OfAtoms(Biases):
 
     def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
         """An atom is also drawn where the curve is drawn within its step, which no bias of its own changes."""
-        atoms = belief.occurring()
+        atoms = belief.atom_probabilities()
         rest, own = 1 - atoms.sum(1, keepdim=True), belief.shares.double().exp()
         slope = torch.cat([rest * (1 - own[:, :1]), own[:, 1:] * (1 - atoms)], 1)
         return torch.cat([rest, atoms], 1), slope

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import KB, Report
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Options, Report
 
 if TYPE_CHECKING:
     import rdflib
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
 
 def load(source: Source, format: str, options: Options) -> KB:
     """A knowledge base over an RDF file."""
-    from kbdisk.loaders.rdf import syntax
     from kbdisk.loaders.rdf.file import RdfFile
+    from kbdisk.loaders.rdf.syntax import FORMATS
 
-    if format not in syntax.FORMATS:
+    if format not in FORMATS:
         raise LoadError(
             source.name,
             f"expected a knowledge base, got {format}, which is only written. Load what it was written from.",
@@ -30,22 +29,22 @@ def load(source: Source, format: str, options: Options) -> KB:
 
 def load_graph(graph: rdflib.Graph, options: Options) -> KB:
     """A knowledge base over an rdflib Graph or Dataset."""
-    from kbdisk.loaders.rdf.graphs import RdfGraph
+    from kbdisk.loaders.rdf.graph import RdfGraph
 
     return RdfGraph(graph, options)
 
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
-    """Serialise entities, or only what was filled in them."""
-    from kbdisk.loaders.rdf import fresh
+    """Serialise entities, or only the values filled in them."""
+    from kbdisk.loaders.rdf import serialise
 
-    return fresh.fresh(items, stream, format, only_new)
+    return serialise.serialise(items, stream, format, only_new)
 
 
 def write_graph(
     items: KB | Iterable[Entity | Completion], graph: rdflib.Graph, only_new: bool, in_place: bool
 ) -> Report:
-    """Add what entities or completions say to an rdflib Graph or Dataset."""
-    from kbdisk.loaders.rdf import into_graph
+    """Add the statements of entities or completions to an rdflib Graph or Dataset."""
+    from kbdisk.loaders.rdf.graph import write_graph as write_into
 
-    return into_graph.write(items, graph, only_new, in_place)
+    return write_into(items, graph, only_new, in_place)

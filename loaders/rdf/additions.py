@@ -1,25 +1,24 @@
-"""New statements that go into the text of a document: which of them stand together, and whether the outcome is right."""
+"""New statements for the text of a document: grouped by the nodes that take them, and the check of the outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, DefaultGraph, NamedNode, Quad, Triple
+from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, NamedNode, Quad, Triple
 
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.triple_terms import blank_nodes, renamed_quad
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes, key_of, number_blank_nodes, renamed_quad
 
 
 class NoPlace(Exception):  # noqa: N818 - never seen by a user
-    """A statement that a document cannot take in."""
+    """A statement has no place in a document."""
 
 
 class Additions:
-    """What is new: statements about nodes of the document, and those about the new nodes that they lead to."""
+    """New statements: those about nodes of the document, and those about the new nodes that they lead to."""
 
-    def __init__(self, given: Iterable[Quad], new: list[Quad], blanks: Blanks) -> None:
-        self.blanks = numbered(given, blanks)
+    def __init__(self, given: Iterable[Quad], new: list[Quad], blanks: BlankNodes) -> None:
+        self.blanks = number_blank_nodes(given, blanks)
         self.parts: dict[Any, list[Quad]] = {}
         self.roots: list[Quad] = []
         for quad in new:
@@ -29,59 +28,42 @@ class Additions:
                 self.roots.append(quad)
 
     def key(self, quad: Quad) -> tuple[str, str]:
-        """What the subject of a quad is called in any parse of the document, and its graph."""
+        """The ids of the subject and the graph of a quad, the same in any parse of the document."""
         return key_of(quad.subject, self.blanks), key_of(quad.graph_name, self.blanks)
 
-    def all(self, quads: Iterable[Quad]) -> Iterator[Quad]:
-        """Quads, and those of the new nodes that they lead to."""
+    def with_parts(self, quads: Iterable[Quad]) -> Iterator[Quad]:
+        """Quads, each followed by those of the new nodes that it leads to."""
         for quad in quads:
             yield quad
-            yield from self.all(self.parts.get(quad.object, ()))
+            yield from self.with_parts(self.parts.get(quad.object, ()))
 
 
-def numbered(quads: Iterable[Quad], blanks: Blanks) -> Blanks:
-    """The blank nodes of some quads, in the order in which they appear."""
-    for quad in quads:
-        for node in blank_nodes(quad.subject, quad.object):
-            blanks.id(node.value)
-    return blanks
-
-
-def key_of(term: Any, blanks: Blanks) -> str:
-    """What a subject or a graph is called in any parse of a document."""
-    if isinstance(term, DefaultGraph):
-        return ""
-    if isinstance(term, BlankNode):
-        return blanks.ids.get(term.value) or blanks.graph(term.value)
-    return str(term.value)
-
-
-def unused(data: bytes, marker: str) -> str:
-    """An IRI like this marker that a document has nowhere."""
+def unused_iri(data: bytes, marker: str) -> str:
+    """An IRI made of the marker that does not occur in a document."""
     while marker.encode() in data:
         marker += "x:"
     return marker
 
 
-def marked_nodes(quads: Iterable[Any], marker: str, blanks: Blanks) -> Iterator[tuple[tuple[str, str], int]]:
-    """Which node in which graph has which number, by a document in which all that may speak of one says its number."""
+def marked_nodes(quads: Iterable[Any], marker: str, blanks: BlankNodes) -> Iterator[tuple[tuple[str, str], int]]:
+    """The node and graph of each index, from a document in which every candidate for a node holds its index."""
     marks: list[Any] = []
     others: list[Any] = []
     for quad in quads:
         (marks if quad.predicate.value == marker else others).append(quad)
-    numbered(others, blanks)  # as if there were no marks
+    number_blank_nodes(others, blanks)  # as if there were no marks
     for quad in marks:
         yield (key_of(quad.subject, blanks), key_of(quad.graph_name, blanks)), int(quad.object.value)
 
 
-def say_the_same(found: Iterable[Quad], given: list[Quad], new: list[Quad]) -> bool:
-    """Whether quads are those that were given, and the new ones, whatever their blank nodes are called."""
-    found = list(found)
-    names = _Names()
-    rest = names.beside(found, given)
-    if rest is not None and _canonical(_named(rest, names.known)) == _canonical(_named(new, names.taken)):
+def is_isomorphic(quads: Iterable[Quad], given: list[Quad], new: list[Quad]) -> bool:
+    """Whether quads are isomorphic to the given and the new ones: equal but for the labels of blank nodes."""
+    quads = list(quads)
+    names = _NodeMatching()
+    rest = names.rest_of(quads, given)
+    if rest is not None and _canonical(_with_names(rest, names.names)) == _canonical(_with_names(new, names.taken)):
         return True
-    return _canonical(found) == _canonical([*given, *new])
+    return _canonical(quads) == _canonical([*given, *new])
 
 
 def _canonical(quads: Iterable[Quad]) -> set[Quad]:
@@ -90,8 +72,8 @@ def _canonical(quads: Iterable[Quad]) -> set[Quad]:
     return set(dataset)
 
 
-def _named(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
-    """Quads whose blank nodes are no more blank where they have a name."""
+def _with_names(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
+    """Quads with IRIs in the place of blank nodes that have a name."""
 
     def named(node: BlankNode) -> Any:
         return NamedNode(f"urn:kbdisk:node:{names[node.value]}") if node.value in names else node
@@ -99,20 +81,21 @@ def _named(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
     return (renamed_quad(quad, named) for quad in quads)
 
 
-class _Names:
-    """Which blank node of one parse is which of another, by the order of the quads: that is told at once, while to compare
-    whole graphs takes very long where many nodes are alike."""
+class _NodeMatching:
+    """Matches the blank nodes of two parses by the order of the quads. That is fast, while comparing complete graphs takes very
+    long where many nodes are alike.
+    """
 
     def __init__(self) -> None:
-        self.known: dict[str, str] = {}
-        self.taken: dict[str, str] = {}  # each to itself
+        self.names: dict[str, str] = {}
+        self.taken: dict[str, str] = {}  # matched nodes of the other parse, each to itself
 
-    def beside(self, found: list[Quad], given: list[Quad]) -> list[Quad] | None:
-        """What is found beside the given quads; None where these are not all found, in their order."""
+    def rest_of(self, quads: list[Quad], given: list[Quad]) -> list[Quad] | None:
+        """The quads without the given ones; None where these do not all occur in their order."""
         rest: list[Quad] = []
         left = iter(given)
         wanted = next(left, None)
-        for quad in found:
+        for quad in quads:
             if wanted is not None and self._is(quad, wanted):
                 wanted = next(left, None)
             else:
@@ -120,7 +103,7 @@ class _Names:
         return None if wanted is not None else rest
 
     def _is(self, quad: Quad, wanted: Quad) -> bool:
-        """Whether a quad may be the wanted one; then its nodes are known."""
+        """Whether a quad matches the wanted one; then its nodes are matched, too."""
         fresh: dict[str, str] = {}
         if quad.predicate != wanted.predicate:
             return False
@@ -131,13 +114,13 @@ class _Names:
             elif type(term) is not BlankNode or type(other) is not BlankNode:
                 if term != other:
                     return False
-            elif (name := self.known.get(term.value) or fresh.get(term.value)) is not None:
+            elif (name := self.names.get(term.value) or fresh.get(term.value)) is not None:
                 if name != other.value:
                     return False
             elif other.value in self.taken or other.value in fresh.values():
                 return False
             else:
                 fresh[term.value] = other.value
-        self.known |= fresh
+        self.names |= fresh
         self.taken |= {name: name for name in fresh.values()}
         return True

@@ -1,4 +1,8 @@
-"""Entities of RDF: what is common to files, graphs and the answers of an endpoint."""
+"""RDF sources: what files, rdflib graphs and endpoints have in common.
+
+Values of earlier completions, which stand in blocks of kbdisk, are no part of the entities' trees. They are found by
+comparing the given entity with the entity that the whole source makes, and stand in `Entity.made`.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,24 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kbdisk.entity import Completion, Entity, Link, Path
-from kbdisk.loaders.kb import KB, Oddities, Report
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import fold, made, syntax, wikibase
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.names import Names
-from kbdisk.loaders.rdf.trees import Trees, without_collection
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE, SUBCLASS
-from kbdisk.loaders.source import Source
+from kbdisk.entity import Completion, Coordinate, Entity, Link, Path, Quantity, walk
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import KB, Oddities, Options, Report
+from kbdisk.loaders.rdf import fold, syntax, wikibase
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes
+from kbdisk.loaders.rdf.fold import COORDINATE_KEY, Trees, without_collection
+from kbdisk.loaders.rdf.terms import LATITUDE, LONGITUDE, SUBCLASS, Names
+from kbdisk.loaders.rdf.value_nodes import PARTS
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
 
-OURS = "an entity that stands in a block of kbdisk alone, not read"
+
+ONLY_IN_BLOCK = "an entity that stands in a block of kbdisk alone, not read"
 
 
 class RdfKB(KB):
-    """Entities of RDF: what is common to files, graphs and answers of an endpoint.
-
-    `names` tells the predicate of each key; `prefixes` and `base` are those in force at the end.
-    """
+    """Entities of RDF. `names` has the predicate of each key; `prefixes` and `base` are those in force at the end."""
 
     updates = True
     joins = True
@@ -37,14 +38,14 @@ class RdfKB(KB):
         self.prefixes: dict[str, str] = {}
         self.base: str | None = options.base
         self.wikibase = False
-        self.streamed = False  # trees come in stretches, and are not all there is
+        self.streamed = False  # trees come in stretches, each without the rest
 
     def new_trees(self) -> Trees:
-        """Nothing yet, ready to take in quads."""
+        """Empty trees that take in quads."""
         return Trees(self.name, self.odd, self.names, self.blanks())
 
     def trees(self) -> Trees:
-        """All of it, grouped by subject."""
+        """The trees of the whole source."""
         trees = self.new_trees()
         self.observe(trees.add)
         return trees
@@ -54,21 +55,21 @@ class RdfKB(KB):
         raise NotImplementedError
 
     def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
-        """Hand all quads to `take`, those in our own blocks too."""
+        """Hand all quads to `take`, those in blocks of kbdisk too."""
         self.observe(take)
 
     @property
     def is_completed(self) -> bool:
-        """Whether there are blocks of ours."""
+        """Whether there are blocks of kbdisk."""
         return False
 
     def earlier(self) -> Iterator[Quad]:
-        """The quads in our own blocks."""
+        """The quads in blocks of kbdisk."""
         return iter(())
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Read what was read before: what is skipped then is not counted twice."""
+        """Read the source again, without counting its skipped errors twice."""
         before = list(self.skipped)
         yield
         self.skipped[:] = before or self.skipped
@@ -86,19 +87,19 @@ class RdfKB(KB):
     def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
         from kbdisk.loaders.rdf import writer
 
-        return writer.whole(self, completions, stream, format)
+        return writer.translate(self, completions, stream, format)
 
-    def blanks(self) -> Blanks:
+    def blanks(self) -> BlankNodes:
         """The blank nodes of one parse."""
-        return Blanks()
+        return BlankNodes()
 
-    def whole(self) -> Trees | None:
-        """The same with what our own blocks say, if there are any."""
+    def trees_with_blocks(self) -> Trees | None:
+        """The trees of the source with the blocks of kbdisk, if there are any."""
         if not self.is_completed:
             return None
         trees = self.new_trees()
         trees.odd = Oddities()
-        trees.odd.counts.update(self.odd.counts)  # what is odd was told when it was read
+        trees.odd.counts.update(self.odd.counts)  # oddities have been reported by the first reading
         self.observe_all(trees.add)
         return trees
 
@@ -107,40 +108,40 @@ class RdfKB(KB):
             entities = list(self.fold(self.trees()))
         return self.finish(entities)
 
-    def fold(self, trees: Trees, shared: Callable[[str], bool] = fold.OUTSIDE) -> Iterator[Entity]:
-        """Trees that are complete in themselves, folded to entities."""
+    def fold(self, trees: Trees, shared: Callable[[str], bool] = fold.SHARED_WITH_NONE) -> Iterator[Entity]:
+        """The entities of trees that are complete in themselves."""
         self.names_graphs = self.names_graphs or trees.is_named
         superclass = self.names.known(SUBCLASS)
         if superclass:
-            self._learn(trees, superclass)
+            self._learn_hierarchy(trees, superclass)
         if not trees.wikibase and not self.wikibase:
-            return fold.entities(trees, self.options.language, shared)
+            return fold.entities_of(trees, self.options.language, shared)
         self.wikibase = True
         nodes = {id: node for id in trees.trees if (node := trees.node(id)) is not None}
-        return wikibase.entities(nodes, self.options.language, self.odd, whole=not self.streamed)
+        return wikibase.entities_of(nodes, self.options.language, self.odd, is_complete=not self.streamed)
 
     def finish(self, entities: Iterable[Entity]) -> Iterator[Entity]:
-        """Entities with their place, and without what the user did not ask for."""
+        """Entities with position and source, of the wanted classes only, and with the values of earlier completions."""
         wanted = set(self.options.classes)
         with self.again():
-            whole = self.whole()
-        if not wanted and not whole:
-            return _placed(entities, self)
-        return self._chosen(_placed(entities, self), wanted, whole)
+            trees = self.trees_with_blocks()
+        if not wanted and not trees:
+            return _with_positions(entities, self)
+        return self._chosen(_with_positions(entities, self), wanted, trees)
 
-    def _chosen(self, entities: Iterable[Entity], wanted: set[str], whole: Trees | None) -> Iterator[Entity]:
-        known = {entity.id: entity for entity in self.fold(whole)} if whole else {}
+    def _chosen(self, entities: Iterable[Entity], wanted: set[str], trees: Trees | None) -> Iterator[Entity]:
+        known = {entity.id: entity for entity in self.fold(trees)} if trees else {}
         pair = self.names.known(LATITUDE), self.names.known(LONGITUDE)
         for entity in entities:
             if entity.id in known:
-                entity.made = made.made(entity, known.pop(entity.id), pair)
-            if not wanted or wanted.intersection(_named(entity.classes)):
+                entity.made = filled_earlier(entity, known.pop(entity.id), pair)
+            if not wanted or wanted.intersection(_class_names(entity.classes)):
                 yield entity
         for id in known:
-            self.odd.note(OURS, f"{self.name}: {id}")
+            self.odd.note(ONLY_IN_BLOCK, f"{self.name}: {id}")
 
-    def _learn(self, trees: Trees, superclass: str) -> None:
-        """Take note of the class hierarchy."""
+    def _learn_hierarchy(self, trees: Trees, superclass: str) -> None:
+        """Add the superclasses in some trees to the class hierarchy."""
         for id, tree in trees.trees.items():
             value = tree.get(superclass)
             links = value if isinstance(value, list) else [value]
@@ -149,13 +150,74 @@ class RdfKB(KB):
                 self.hierarchy.setdefault(id, set()).update(names)
 
 
-def _placed(entities: Iterable[Entity], kb: RdfKB) -> Iterator[Entity]:
+def _with_positions(entities: Iterable[Entity], kb: RdfKB) -> Iterator[Entity]:
     for position, entity in enumerate(entities, 1):
         entity.position = position
         entity.source = kb
         yield entity
 
 
-def _named(classes: Iterable[str]) -> set[str]:
-    """Classes by their IRI and by its last word."""
+def _class_names(classes: Iterable[str]) -> set[str]:
+    """The names of classes: their IRIs and the last words of these."""
     return {name for iri in classes for name in (iri, iri[max(iri.rfind("#"), iri.rfind("/"), iri.rfind(":")) + 1 :])}
+
+
+# ---------------------------------------------------------------- values of earlier completions
+
+
+Filled = dict[Path, Any]
+
+
+def filled_earlier(given: Entity, complete: Entity, pair: tuple[str | None, str | None]) -> Filled | None:
+    """The filled values by path, from the given and the complete entity; `pair` are the keys of geo:lat and geo:long."""
+    filled: Filled = {}
+    _compare((), given.tree, complete.tree, filled)
+    place = filled.get((COORDINATE_KEY,))
+    if isinstance(place, Coordinate):
+        for key, value in zip(pair, (place.latitude, place.longitude), strict=True):
+            if key is not None and key not in given.tree:
+                filled[(key,)] = value
+    return filled or None
+
+
+def _compare(path: Path, given: Any, complete: Any, filled: Filled) -> None:
+    if isinstance(given, dict) and isinstance(complete, dict):
+        for key, value in complete.items():
+            if key[:1] != "@":
+                _compare((*path, key), given.get(key), value, filled)
+    elif given is None:
+        filled.update(((*path, *rest), value) for rest, value in walk(complete) if value is not None)
+    elif isinstance(given, list) or isinstance(complete, list):
+        _compare_lists(path, given, complete, filled)
+    elif given != complete:
+        filled[path] = complete
+
+
+def _compare_lists(path: Path, given: Any, complete: Any, filled: Filled) -> None:
+    """Given items are still there, perhaps with more in them; all others were added, wherever they stand."""
+    before, rest = (
+        given if isinstance(given, list) else [given],
+        complete[:] if isinstance(complete, list) else [complete],
+    )
+    changed = []
+    for i, item in enumerate(before):
+        if item in rest:
+            rest.remove(item)
+        else:
+            changed.append((i, item))
+    for i, item in changed:
+        same = next((later for later in rest if _has_grown(item, later)), None)
+        if same is not None:
+            rest.remove(same)
+            _compare((*path, i) if isinstance(given, list) else path, item, same, filled)
+    for i, item in enumerate(rest, len(before)):
+        _compare((*path, i), None, item, filled)
+
+
+def _has_grown(given: Any, complete: Any) -> bool:
+    """Whether a value is the given one with more in it."""
+    if isinstance(given, dict) and isinstance(complete, dict):
+        return given.get("@id") == complete.get("@id")
+    if isinstance(given, Quantity | Coordinate) and type(given) is type(complete):
+        return all(getattr(given, part) in (None, getattr(complete, part)) for part in PARTS[type(given)])
+    return False

@@ -1,7 +1,5 @@
-"""Entities of an RDF file.
-
-Small files and those of syntaxes that nest are grouped in memory; large N-Triples and N-Quads files are
-streamed (stream.py). What stands in our own blocks of an earlier completion is left out of the trees.
+"""RDF files: small ones and those of nested syntaxes are grouped in memory; large N-Triples and N-Quads are streamed
+(rdf/stream.py). Blocks of an earlier completion are left out of the trees.
 """
 
 from __future__ import annotations
@@ -17,18 +15,15 @@ from pyoxigraph import Quad
 
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
-from kbdisk.loaders.kb import Placeless, Report, Retraction
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf import blocks, brackets, graphs, nesting, stream, syntax
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.kb import Options, Placeless, Report, Retraction
+from kbdisk.loaders.rdf import blocks, graph, jsonld, rdfxml, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.jsonld import contexts
-from kbdisk.loaders.rdf.rdfxml import sound
-from kbdisk.loaders.rdf.trees import Trees
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes
+from kbdisk.loaders.rdf.fold import Trees
 
-ENDLESS = f'a block of kbdisk without its line "{blocks.END.decode()}": all that follows counts as filled in'
-FEW_LINES = 200  # looked at one by one where there is a fault among them; at least 2
+BLOCK_WITHOUT_END = f'a block of kbdisk without its line "{blocks.END.decode()}": all that follows counts as filled in'
+MAX_LINES_TRIED = 200  # lines that are tried one by one where there is a fault among them; at least 2
 
 
 class RdfFile(RdfKB):
@@ -40,7 +35,7 @@ class RdfFile(RdfKB):
         super().__init__(source, format, options)
         self.appends = format in syntax.TEXTUAL
         self.plan: stream.Plan | None = None
-        self.is_n3 = False  # true N3, as was seen when it was read: no Turtle
+        self.is_n3 = False  # whether it is N3 that is no Turtle, known once it was read
 
     def keeps_bytes(self, format: str) -> bool:
         return format == self.format or (not self.is_n3 and {format, self.format} == {"turtle", "n3"})
@@ -72,32 +67,32 @@ class RdfFile(RdfKB):
         if self.format in syntax.LINES or self.format not in syntax.TEXTUAL:
             return set()
         with self.source.open() as bytes_in:
-            return brackets.hex_labels(bytes_in)
+            return blocks.hex_labels(bytes_in)
 
-    def blanks(self) -> Blanks:
+    def blanks(self) -> BlankNodes:
         """The blank nodes of one parse of this file."""
         anonymous = self.format not in syntax.LINES
-        return Blanks(anonymous=anonymous, labels=self.hex_labels if anonymous else ())
+        return BlankNodes(anonymous=anonymous, labels=self.hex_labels if anonymous else ())
 
     def new_trees(self) -> Trees:
-        """Nothing yet, ready to take in quads of this file."""
+        """Empty trees that take in quads of this file."""
         return Trees(self.name, self.odd, self.names, self.blanks(), self.format in syntax.GRAPHS)
 
     @cached_property
     def is_sound(self) -> bool:
         """Whether the parser can read it without a crash; a fault where it cannot."""
         if self.format in syntax.TEXTUAL:
-            nesting.check(self.source.open, self.name, self.format in syntax.LINES)
+            syntax.check_nesting(self.source.open, self.name, self.format in syntax.LINES)
         return True
 
     def read(self) -> Iterator[Entity]:
         assert self.is_sound
-        if stream.wanted(self):
-            return self.finish(stream.entities(self))
+        if stream.is_streamed(self):
+            return self.finish(stream.entities_of(self))
         return super().read()
 
     def parse(self, take: Callable[[Iterable[Any]], None], given_only: bool = True) -> None:
-        """Hand all quads to `take`, faults turned into ours or skipped; then tell prefixes and base."""
+        """Hand all quads to `take`, with faults as LoadErrors or skipped; then set prefixes and base."""
         assert self.is_sound
         plain = None if self.has_mark else self.source.plain_path
         left_out = given_only and self.has_blocks
@@ -112,29 +107,29 @@ class RdfFile(RdfKB):
 
     @contextlib.contextmanager
     def _given(self, left_out: bool) -> Iterator[BinaryIO]:
-        """The text, perhaps with our own blocks left out."""
+        """The text, perhaps with the blocks of kbdisk left out."""
         lines: list[int] = []
         with self.open() as bytes_in:
             yield blocks.without_blocks(bytes_in, self.format, lines.append) if left_out else bytes_in
         for place in (f"{self.name}:{line}" for line in dict.fromkeys(lines)):
-            if place not in self.odd.places.get(ENDLESS, ()):  # a source is gone through twice
-                self.odd.note(ENDLESS, place)
+            if place not in self.odd.places.get(BLOCK_WITHOUT_END, ()):  # a source is gone through twice
+                self.odd.note(BLOCK_WITHOUT_END, place)
 
     def _parse_whole(self, take: Callable[[Iterable[Any]], None], left_out: bool) -> None:
-        """Syntaxes that want a look at all of the text first."""
+        """Parse a syntax whose whole text is checked first."""
         with self._given(left_out) as text:
             data = text.read()
         if self.format == "rdfxml":
-            self._parse_from(sound.prepared(data, self.name), take)
+            self._parse_from(rdfxml.prepare(data, self.name), take)
         elif self.format == "n3":
             self._parse_n3(data, take)
         else:
-            data = contexts.prepared(data, self.options.context, self.name)
-            base = self.options.base or contexts.NO_BASE
-            self._parse_from(data, lambda quads: take(contexts.absolute(quads, self.name)), base)
+            data = jsonld.prepare(data, self.options.context, self.name)
+            base = self.options.base or jsonld.NO_BASE
+            self._parse_from(data, lambda quads: take(jsonld.refuse_relative(quads, self.name)), base)
 
     def _parse_n3(self, data: bytes, take: Callable[[Iterable[Any]], None]) -> None:
-        """Most of what is called N3 is Turtle; what is not is known only when all of it was looked at."""
+        """Parse N3. Most of it is Turtle, and the whole text shows whether it is."""
         quads: list[Any] = []
         try:
             self._parse_from(data, quads.extend)
@@ -142,7 +137,7 @@ class RdfFile(RdfKB):
             if fault.source != self.name:  # an option's
                 raise
             self.is_n3 = True
-            quads = list(graphs.n3(data, fault, self.options.base, self.odd))
+            quads = list(graph.n3(data, fault, self.options.base, self.odd))
         take(quads)
 
     def _parse_from(
@@ -155,16 +150,16 @@ class RdfFile(RdfKB):
         self.base = parser.base_iri or self.options.base
 
     def _parse_lines(self, bytes_in: BinaryIO, take: Callable[[Iterable[Any]], None]) -> None:
-        """Statements a line, less the lines that are none."""
+        """Parse statements of one line each, without the lines that are none."""
         line = 0
-        while text := bytes_in.read(stream.BLOCK):
+        while text := bytes_in.read(stream.BLOCK_SIZE):
             text += bytes_in.readline()
             self._parse_from(self.without_faults(text, line), take)
             line += text.count(b"\n")
 
     @contextlib.contextmanager
     def _faults(self, line: int | None = None) -> Iterator[None]:
-        """A parser's faults are ours; `line` is the number of lines before what it parses."""
+        """Turn a parser's faults into LoadErrors; `line` is the number of lines before the parsed text."""
         try:
             yield
         except SyntaxError as error:
@@ -177,12 +172,12 @@ class RdfFile(RdfKB):
             raise LoadError(self.name, f"cannot be read: {error}.") from error
 
     def without_faults(self, text: bytes, line: int) -> bytes:
-        """Some whole lines, of which those that are no statements are skipped and stay empty."""
+        """Complete lines, of which those that are no statements are skipped and left empty."""
         try:
             deque(syntax.parser(text, self.format, self.options.base), maxlen=0)
         except (SyntaxError, MemoryError):
             rows = text.split(b"\n")
-            if len(rows) > FEW_LINES:
+            if len(rows) > MAX_LINES_TRIED:
                 half = b"\n".join(rows[: len(rows) // 2]) + b"\n"
                 before = self.without_faults(half, line)
                 return before + self.without_faults(text[len(half) :], line + len(rows) // 2)
@@ -222,7 +217,7 @@ class RdfFile(RdfKB):
                 take(parser)
         except LoadError:
             if line is None:
-                self.parse(deque(maxlen=0).extend)  # meets the same fault where it stands
+                self.parse(deque(maxlen=0).extend)  # raises the same fault with its place
             raise
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
@@ -231,13 +226,13 @@ class RdfFile(RdfKB):
         return writer.splice(self, completions, stream, insert)
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
-        from kbdisk.loaders.rdf import retracting
+        from kbdisk.loaders.rdf import retract
 
         retractions = list(retractions)
-        if all((one.entity.made or {}).keys() <= one.values.keys() for one in retractions):
-            retracting.without_blocks(self, stream)
+        if all((retraction.entity.made or {}).keys() <= retraction.values.keys() for retraction in retractions):
+            retract.without_blocks(self, stream)
             return []
-        return retracting.without_values(self, retractions, stream)
+        return retract.without_values(self, retractions, stream)
 
     def append(self, completions: Iterable[Completion], stream: BinaryIO) -> Report:
         from kbdisk.loaders.rdf import writer

@@ -1,42 +1,304 @@
-"""Filled values to quads, in the shape that each property has in the knowledge base."""
+"""Filled values as quads, with the predicates, templates and lexical forms of their source.
+
+A path of an entity leads to a gap: a node that lacks something, and the key under which it lacks it. The value becomes
+triples of that node, or of new nodes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 from pyoxigraph import Literal as LiteralTerm
 
-from kbdisk.entity import Completion, Coordinate, Entity, Path
+from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Link, Path, Quantity
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
-from kbdisk.loaders.rdf.fold import PLACE
-from kbdisk.loaders.rdf.gaps import PARTS, Gap, gaps_of
-from kbdisk.loaders.rdf.names import iri_of_id
-from kbdisk.loaders.rdf.observed import Observed
-from kbdisk.loaders.rdf.terms import recognised, value_of_term
-from kbdisk.loaders.rdf.truthy import truthy_predicate, truthy_term
-from kbdisk.loaders.rdf.vocabulary import LATITUDE, LONGITUDE
-from kbdisk.loaders.rdf.words import Words
+from kbdisk.loaders.rdf.fold import COORDINATE_KEY
+from kbdisk.loaders.rdf.observe import IRIS_OF_KNOWN, LiteralTemplate, NodeTemplate, Observed
+from kbdisk.loaders.rdf.terms import (
+    FIRST,
+    ID,
+    LATITUDE,
+    LONGITUDE,
+    NIL,
+    REST,
+    TYPE,
+    iri_of_id,
+    is_iri,
+    link_term,
+    value_of_term,
+)
+from kbdisk.loaders.rdf.value_nodes import PARTS, recognised
+from kbdisk.loaders.rdf.wikibase import truthy_predicate, truthy_term
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
 
-Anonymous: TypeAlias = dict[int, list[tuple[NamedNode, Any]]]  # number of an anonymous node -> what it gets
+
+# ---------------------------------------------------------------- gaps
+
+
+FILLED_BEFORE = "was filled before; take that block out of the source to fill it again"
+
+
+@dataclass
+class Gap:
+    """A node and the key under which something is missing: a value, a list of them, or a part as a dict."""
+
+    node: str
+    key: str
+    value: Any
+    path: Path  # of the place that is filled: values in the same place are one gap
+    given: Any = None  # the value that is there in part
+    paths: list[Path] = field(default_factory=list)  # that lead here
+
+
+def gaps_of(completion: Completion, key_of: Callable[[str], str] = str) -> tuple[list[Gap], list[tuple[Path, str]]]:
+    """The gaps that a completion fills, and the paths that lead to none, each with the reason.
+
+    `key_of` tells the name in a tree of a property that is called something else, such as by its IRI.
+    """
+    entity = completion.entity
+    gaps: dict[Path, Gap] = {}
+    refused: list[tuple[Path, str]] = []
+    for path, filled in completion.filled.items():
+        try:
+            keys = tuple(key_of(key) if isinstance(key, str) else key for key in path)
+            gap = _gap(entity.id, entity.tree, (), keys, filled.value)
+            if any(path_made[: len(gap.path)] == gap.path for path_made in entity.made or ()):
+                raise ValueError(FILLED_BEFORE)
+        except ValueError as error:
+            refused.append((path, str(error)))
+            continue
+        known = gaps.setdefault(gap.path, gap)
+        known.paths.append(path)
+        if known is not gap:
+            known.value = _merged(known.value, gap.value)
+    for gap in gaps.values():
+        gap.value = _with_lists(gap.value)
+    return list(gaps.values()), refused
+
+
+def _gap(node: str, tree: Mapping[str, Any], before: Path, path: Path, value: Any) -> Gap:
+    """The gap that a path leads to from a node; `before` is the way there."""
+    if not path or not isinstance(path[0], str):
+        raise ValueError("expected the name of a property")
+    key, rest, here = path[0], path[1:], (*before, path[0])
+    known = tree.get(key)
+    if known is None:
+        return Gap(node, key, _nested(rest, value), here)
+    if rest and isinstance(rest[0], int):
+        values = known if isinstance(known, list) else [known]
+        if rest[0] >= len(values):
+            return Gap(node, key, _nested(rest[1:], value), (*here, rest[0]))
+        here = (*here, rest[0]) if isinstance(known, list) else here
+        known, rest = values[rest[0]], rest[1:]
+    if isinstance(known, Quantity | Coordinate):
+        return Gap(node, key, _completed(known, rest, value), here, known)
+    if rest and isinstance(known, list):
+        raise ValueError(f"has several values; say which, such as {key}[0]")
+    if not rest or not isinstance(known, dict):
+        raise ValueError(GIVEN)
+    if "@id" not in known:
+        raise ValueError("stands within a value that has no node of its own")
+    return _gap(known["@id"], known, here, rest, value)
+
+
+def _nested(rest: Path, value: Any) -> Any:
+    """A value within its path; a list on the path is a dict by index, so that two paths can be merged."""
+    for key in reversed(rest):
+        value = {key: value}
+    return value
+
+
+def _with_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and all(isinstance(key, int) for key in value):
+        return [_with_lists(value[key]) for key in sorted(value)]
+    return {key: _with_lists(item) for key, item in value.items()}
+
+
+def _completed(known: Any, rest: Path, value: Any) -> Any:
+    """A partly given value with its missing part."""
+    if rest:
+        if len(rest) > 1 or rest[0] not in PARTS[type(known)]:
+            raise ValueError(f"expected one of {', '.join(PARTS[type(known)])}")
+        if getattr(known, str(rest[0])) is not None:
+            raise ValueError(GIVEN)
+        return replace(known, **{str(rest[0]): value})
+    if type(value) is not type(known):
+        raise ValueError(GIVEN)
+    given = {name: part_value for name in PARTS[type(known)] if (part_value := getattr(known, name)) is not None}
+    if len(given) == len(PARTS[type(known)]) or any(
+        getattr(value, name) != part_value for name, part_value in given.items()
+    ):
+        raise ValueError(GIVEN)
+    return value
+
+
+def _merged(here: Any, more: Any) -> Any:
+    """Two values of one gap merged: parts are joined, a later value replaces an earlier one."""
+    if isinstance(here, dict) and isinstance(more, dict):
+        return here | {key: _merged(here[key], value) if key in here else value for key, value in more.items()}
+    if isinstance(here, Quantity | Coordinate) and type(here) is type(more):
+        return replace(
+            here, **{key: part_value for key in PARTS[type(here)] if (part_value := getattr(more, key)) is not None}
+        )
+    return more
+
+
+# ---------------------------------------------------------------- values as triples
+
+
+class SourceTriples:
+    """Makes triples with the predicates and templates of a source; its new nodes are in `minted`."""
+
+    def __init__(self, kb: RdfKB, observed: Observed, labels: FreshLabels) -> None:
+        self.kb = kb
+        self.observed = observed
+        self.labels = labels
+        self.minted: set[str] = set()
+
+    def fresh(self) -> BlankNode:
+        """A new blank node."""
+        node = BlankNode(self.labels.mint())
+        self.minted.add(node.value)
+        return node
+
+    def key_of(self, name: str) -> str:
+        """The key in a tree of a property that is named by its key, its IRI or a short form of that."""
+        names = self.kb.names
+        return name if name in names.iris else names.known(self._expanded(name)) or name
+
+    def predicate(self, key: str) -> str:
+        """The predicate of a key; a new property is named by its IRI."""
+        if key.startswith("@"):
+            raise ValueError("is no property")
+        iri = self.kb.names.iris.get(key)
+        if iri is not None:
+            return iri
+        iri = self._expanded(key)
+        if iri == TYPE:
+            raise ValueError("is the class, which is never filled")
+        if not (iri != key or "://" in iri or iri.startswith("urn:")) or not is_iri(iri):
+            raise ValueError(
+                f"no predicate is called {key!r} here; say its whole IRI, or one of its prefixes and a word"
+            )
+        return iri
+
+    def _expanded(self, name: str) -> str:
+        prefix, colon, word = name.partition(":")
+        return self.kb.prefixes[prefix] + word if colon and prefix in self.kb.prefixes else name
+
+    def statements(self, node: Any, predicate: str, value: Any) -> list[Triple]:
+        """A new value of a node, or several, or a new part with all that is in it."""
+        if isinstance(value, list) and value and not self.observed.holds_collections(predicate):
+            return [triple for item in value for triple in self.statements(node, predicate, item)]
+        term, more = self.collection(predicate, value) if isinstance(value, list) else self.term(predicate, value)
+        return [Triple(node, NamedNode(predicate), term), *more]
+
+    def term(self, predicate: str, value: Any) -> tuple[Any, list[Triple]]:
+        """A value as a term, with the triples of its node."""
+        if isinstance(value, dict):
+            composite = self._composite(predicate, value)
+            return self.part(predicate, value) if composite is None else self.term(predicate, composite)
+        if isinstance(value, Link):
+            value = self.link(value)
+            return (
+                (value, [])
+                if isinstance(value, BlankNode)
+                else self.observed.templates(predicate).terms(value, self.fresh)
+            )
+        if value is None:
+            raise ValueError("there is nothing to write")
+        if self.observed.holds_triple_terms(predicate):
+            raise ValueError("expected a triple term, as its other values are, which cannot be filled in")
+        if value is SOMEVALUE:
+            return self.fresh(), []
+        if value is NOVALUE and NamedNode(IRIS_OF_KNOWN[NOVALUE]) not in self.observed.objects.get(predicate, ()):
+            raise ValueError("RDF has no word for a value that is known not to exist")
+        return self.observed.templates(predicate).terms(value, self.fresh)
+
+    def link(self, link: Link) -> Link | BlankNode:
+        """A link; to a blank node, that node itself."""
+        term = link_term(link)
+        if isinstance(term, NamedNode) and term.value.startswith(ID) and not self.has_own_ids:
+            raise ValueError(f"expected the IRI of an entity, got {link.id!r}")
+        return term if isinstance(term, BlankNode) else link
+
+    @cached_property
+    def has_own_ids(self) -> bool:
+        """Whether the source has ids that were no IRIs before we wrote it."""
+        return any(isinstance(node, NamedNode) and node.value.startswith(ID) for node in self.observed.fields)
+
+    def part(self, predicate: str, value: dict[str, Any]) -> tuple[Any, list[Triple]]:
+        """A new node with all that is in it."""
+        classes = self.observed.classes_of_parts(predicate)
+        node = self.fresh()
+        triples = [Triple(node, NamedNode(TYPE), name) for name in classes]
+        for key, inner in value.items():
+            triples += self.statements(node, self.predicate(self.key_of(key)), inner)
+        return node, triples
+
+    def _composite(self, predicate: str, value: dict[str, Any]) -> Any:
+        """The quantity or place that a dict of its parts is, where the property has such values."""
+        kinds = [kind for kind, parts in PARTS.items() if value and value.keys() <= set(parts)]
+        for kind in kinds:
+            for template in self.observed.templates(predicate).templates.values():
+                known = (
+                    template.form.kinds
+                    if isinstance(template, NodeTemplate)
+                    else template.kinds
+                    if isinstance(template, LiteralTemplate)
+                    else ()
+                )
+                if kind in known:
+                    return kind(*(value.get(part) for part in PARTS[kind]))
+        return None
+
+    def collection(self, predicate: str, values: Sequence[Any]) -> tuple[Any, list[Triple]]:
+        """A list as a collection; its members use the templates of other collections."""
+        nodes: list[Any] = [*(self.fresh() for _ in values), NamedNode(NIL)]
+        triples: list[Triple] = []
+        for node, following, value in zip(nodes, nodes[1:], values, strict=False):
+            member = self.collection if isinstance(value, list) else self.term
+            term, more = member(FIRST, value)
+            triples += [Triple(node, NamedNode(FIRST), term), *more, Triple(node, NamedNode(REST), following)]
+        return nodes[0], triples
+
+    def halves(self, node: Any, place: Coordinate, given: tuple[Any, Any] = (None, None)) -> list[Triple]:
+        """geo:lat and geo:long as the source spells them; a given half stays."""
+        triples = []
+        for predicate, value, before in zip(
+            (LATITUDE, LONGITUDE), (place.latitude, place.longitude), given, strict=True
+        ):
+            if value is not None and before is None:
+                triples += self.statements(node, predicate, value)
+        return triples
+
+
+# ---------------------------------------------------------------- completions as quads
+
+
+Anonymous: TypeAlias = dict[int, list[tuple[NamedNode, Any]]]  # number of an anonymous node -> its new properties
 
 
 class Reach(Enum):
-    """Which blank nodes of the source can be spoken of where the new statements go."""
+    """Which blank nodes of the source new statements can mention."""
 
-    ALL = auto()  # what is new is set into the text, or all is serialised anew
-    LABELLED = auto()  # after the source's own bytes
-    NONE = auto()  # in a document of their own
+    ALL = auto()  # new statements are set into the text, or all is serialised anew
+    LABELLED = auto()  # new statements follow the source's bytes
+    NONE = auto()  # new statements are a separate document
 
 
-class Made(NamedTuple):
-    """Quads, and the filled values of an entity that they say."""
+class EntityQuads(NamedTuple):
+    """Quads of an entity, and the paths of the filled values that they hold."""
 
     id: str
     quads: list[Quad]
@@ -44,38 +306,38 @@ class Made(NamedTuple):
 
 
 class Statements:
-    """Makes quads of completions. `anonymous` takes what belongs into brackets, by their numbers."""
+    """Makes quads of completions. `anonymous` collects properties that belong into brackets, by the number of the node."""
 
     def __init__(
         self, kb: RdfKB, observed: Observed, labels: FreshLabels, reach: Reach, anonymous: Anonymous | None = None
     ) -> None:
         self.kb = kb
         self.observed = observed
-        self.words = Words(kb, observed, labels)
+        self.triples = SourceTriples(kb, observed, labels)
         self.reach = reach
         self.anonymous = anonymous
         self.numbers = observed.blanks.numbers if reach is Reach.LABELLED else {}
-        self.completed: dict[Any, list[Triple]] = {}  # nodes that lacked something, which several may point to
+        self.completed: dict[Any, list[Triple]] = {}  # value nodes that were completed; several entities may share one
 
-    def of(self, completion: Completion, report: Report) -> Made:
-        """What one completion says; what has no place goes to the report."""
+    def quads_of(self, completion: Completion, report: Report) -> EntityQuads:
+        """The quads of one completion; values without a place go to the report."""
         entity = completion.entity
-        gaps, refused = gaps_of(completion, self.words.key_of)
-        made = Made(entity.id, [], [])
+        gaps, refused = gaps_of(completion, self.triples.key_of)
+        result = EntityQuads(entity.id, [], [])
         for gap in gaps:
-            self.words.minted.clear()
+            self.triples.minted.clear()
             try:
-                made.quads.extend(self._placed(self._triples(gap, entity), gap, entity))
-                made.paths.extend(gap.paths)
+                result.quads.extend(self._placed(self._triples_of_gap(gap, entity), gap, entity))
+                result.paths.extend(gap.paths)
             except ValueError as error:
                 refused += [(path, str(error)) for path in gap.paths]
         report.unwritable += [(entity.id, path, reason) for path, reason in refused]
-        return made
+        return result
 
-    # ------------------------------------------------------------ where it goes
+    # ------------------------------------------------------------ places
 
     def _placed(self, triples: list[Triple], gap: Gap, entity: Entity) -> list[Quad]:
-        """What goes into a bracket goes there; all else are quads."""
+        """Put properties of anonymous nodes into their brackets; returns all other triples as quads."""
         graph = self._graph(self._node(gap.node), entity)
         if self.reach is Reach.NONE:
             self._check_alone([graph, *(term for triple in triples for term in (triple.subject, triple.object))])
@@ -91,7 +353,7 @@ class Statements:
         return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in rest]
 
     def _check_alone(self, terms: list[Any]) -> None:
-        if any(type(term) is BlankNode and term.value not in self.words.minted for term in terms):
+        if any(type(term) is BlankNode and term.value not in self.triples.minted for term in terms):
             raise ValueError("stands at a blank node, which nothing but the source itself can name")
 
     def _bracket(self, node: Any) -> int | None:
@@ -99,7 +361,7 @@ class Statements:
         return self.numbers.get(node.value) if type(node) is BlankNode else None
 
     def _graph(self, node: Any, entity: Entity) -> Any:
-        """The graph that a node stands in."""
+        """The graph of a node."""
         if node in self.observed.fields:
             graph = self.observed.graphs.get(node, DefaultGraph())
         else:
@@ -112,22 +374,22 @@ class Statements:
     def _node(self, id: str) -> NamedNode | BlankNode:
         return BlankNode(self.observed.blanks.raw(id)) if id.startswith("_:") else NamedNode(iri_of_id(id))
 
-    # ------------------------------------------------------------ what is said
+    # ------------------------------------------------------------ triples
 
-    def _triples(self, gap: Gap, entity: Entity) -> list[Triple]:
+    def _triples_of_gap(self, gap: Gap, entity: Entity) -> list[Triple]:
         node = self._node(gap.node)
         if self.kb.wikibase:
             return self._truthy(node, gap, entity)
-        if gap.key == PLACE and PLACE not in self.kb.names.iris and self.kb.names.known(LATITUDE):
+        if gap.key == COORDINATE_KEY and COORDINATE_KEY not in self.kb.names.iris and self.kb.names.known(LATITUDE):
             return self._pair(node, gap.value)
-        predicate = self.words.predicate(gap.key)
+        predicate = self.triples.predicate(gap.key)
         if gap.given is not None:
             return self._completed(node, predicate, gap)
         if self.observed.is_collection(node, predicate):
             raise ValueError("is a collection, which cannot be added to")
         if gap.value == []:
             raise ValueError("there is nothing to write")
-        triples = self.words.statements(node, predicate, gap.value)
+        triples = self.triples.statements(node, predicate, gap.value)
         known = self.observed.values(node, predicate)
         if any(triple.subject == node and triple.object in known for triple in triples):
             raise ValueError(GIVEN)
@@ -155,7 +417,7 @@ class Statements:
             a is not None and b not in (None, a) for a, b in zip(known, (place.latitude, place.longitude), strict=True)
         ):
             raise ValueError(GIVEN)
-        triples = self.words.halves(node, place, (known[0], known[1]))
+        triples = self.triples.halves(node, place, (known[0], known[1]))
         if not triples:
             raise ValueError("there is nothing to write")
         return triples
@@ -166,10 +428,10 @@ class Statements:
         return value_of_term(values[0]) if values else None
 
     def _completed(self, node: Any, predicate: str, gap: Gap) -> list[Triple]:
-        """The missing half of a value whose node is there."""
+        """The missing part of a value with a value node."""
         inner = self._inner(self.observed.values(node, predicate), gap.given)
         fields = self.observed.fields_of(inner) or {}
-        triples = self.observed.shape(predicate).missing(inner, fields, gap.value, self.words.fresh)
+        triples = self.observed.templates(predicate).missing(inner, fields, gap.value, self.triples.fresh)
         if not triples:
             raise ValueError("there is nothing to write")
         if self.completed.setdefault(inner, triples) is triples:

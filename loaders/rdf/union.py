@@ -1,6 +1,6 @@
-"""Several sources of RDF as one: all that any of them says, each predicate called alike wherever it stands.
+"""Several RDF sources joined as one: the statements of all of them, with the same key for a predicate wherever it stands.
 
-A blank node is that of one source alone. In the whole it has a label that tells which one's, n counting from 1:
+A blank node belongs to one source alone. In the union it has a label that names its source, n counting from 1:
 
     `_:x`      `_:sn.x`
     `_:[3]`    `_:snn3`     has no label there; `_:sng3` names a graph
@@ -20,32 +20,35 @@ from pyoxigraph import BlankNode, Quad, Triple
 
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
-from kbdisk.loaders.kb import KB
-from kbdisk.loaders.options import Options
+from kbdisk.loaders.kb import KB, Options
 from kbdisk.loaders.rdf.base import RdfKB
-from kbdisk.loaders.rdf.blanks import Blanks
-from kbdisk.loaders.rdf.triple_terms import renamed
+from kbdisk.loaders.rdf.blank_nodes import BlankNodes, renamed
 
-MIXED = "trig"  # what sources of several formats are as a whole: it can say all that RDF can
-GRAPH = "_:[graph "  # begins the id of a graph without a name
+MIXED_FORMAT = "trig"  # the format of a union of several formats: it can hold all of RDF
+UNNAMED_GRAPH_PREFIX = "_:[graph "  # begins the id of a graph without a name
 
 
 class Union(RdfKB):
     """Entities of several sources of RDF."""
 
     def __init__(self, parts: Sequence[KB]) -> None:
-        formats = {one.format for one in parts}
-        name = ", ".join(one.name for one in parts)
-        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED, _agreed(parts))
-        self._parts = tuple(part for one in parts for part in one.parts)
-        self._alone: dict[int, Mapping[str, str]] = {}  # by part
-        self._own = [self._sharing(one) for one in self._parts if isinstance(one, RdfKB)]
+        formats = {kb.format for kb in parts}
+        name = ", ".join(kb.name for kb in parts)
+        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED_FORMAT, _agreed(parts))
+        self._parts = tuple(part for kb in parts for part in kb.parts)
+        self._keys_alone: dict[int, Mapping[str, str]] = {}  # by part
+        self._sharing_parts = [self._sharing(kb) for kb in self._parts if isinstance(kb, RdfKB)]
 
     def _sharing(self, part: RdfKB) -> RdfKB:
-        """The same source, which says here what is odd in it and what its predicates are called."""
-        own = copy.copy(part)
-        own.names, own.odd, own.skipped, own._skipped = self.names, self.odd, self.skipped, self._skipped
-        return own
+        """A copy of a part that shares oddities, errors and keys of predicates with the union."""
+        copy_of_part = copy.copy(part)
+        copy_of_part.names, copy_of_part.odd, copy_of_part.skipped, copy_of_part._skipped = (
+            self.names,
+            self.odd,
+            self.skipped,
+            self._skipped,
+        )
+        return copy_of_part
 
     @property
     def parts(self) -> Sequence[KB]:
@@ -62,58 +65,58 @@ class Union(RdfKB):
         return tuple(known.get(iris.get(key, key), key) if isinstance(key, str) else key for key in path)
 
     def _iris(self, part: int) -> Mapping[str, str]:
-        """The predicate of each key of a part that is read alone: elsewhere others may have taken its word."""
-        if part not in self._alone:
+        """The predicate of each key of a part that is read alone, which may differ from the union's."""
+        if part not in self._keys_alone:
             alone = cast(RdfKB, self._parts[part])
             with alone.again():
                 deque(alone, maxlen=0)
-            self._alone[part] = alone.names.iris
-        return self._alone[part]
+            self._keys_alone[part] = alone.names.iris
+        return self._keys_alone[part]
 
     @cached_property
     def _known(self) -> Mapping[str, str]:
-        """What each predicate is called here."""
+        """The key of each predicate in the union."""
         with self.again():
             deque(self, maxlen=0)
         return {iri: key for key, iri in self.names.iris.items()}
 
     @property
     def is_completed(self) -> bool:
-        return any(one.is_completed for one in self._own)
+        return any(part.is_completed for part in self._sharing_parts)
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
-        for number, one in enumerate(self._own, 1):
-            one.observe(self._labelled(one, number, take))
-            self.prefixes = {**one.prefixes, **self.prefixes}
+        for number, part in enumerate(self._sharing_parts, 1):
+            part.observe(self._labelled(part, number, take))
+            self.prefixes = {**part.prefixes, **self.prefixes}
 
     def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
-        for number, one in enumerate(self._own, 1):
-            one.observe_all(self._labelled(one, number, take))
+        for number, part in enumerate(self._sharing_parts, 1):
+            part.observe_all(self._labelled(part, number, take))
 
     def earlier(self) -> Iterator[Quad]:
-        for number, one in enumerate(self._own, 1):
-            yield from _Labelled(one.earlier(), one.blanks(), number)
+        for number, part in enumerate(self._sharing_parts, 1):
+            yield from _Labelled(part.earlier(), part.blanks(), number)
 
     def _labelled(
         self, part: RdfKB, number: int, take: Callable[[Iterable[Any]], None]
     ) -> Callable[[Iterable[Any]], None]:
-        """Takes the quads of a part, and hands them on."""
+        """The function that takes the quads of a part and hands them to `take` with labels of the union."""
         blanks, before = part.blanks(), self.prefixes
         return lambda quads: take(_Labelled(quads, blanks, number, before))
 
 
 class _Labelled(Iterable[Quad]):
-    """The quads of a part with the labels that their blank nodes have in the whole."""
+    """The quads of a part with the labels of their blank nodes in the union."""
 
     def __init__(
-        self, quads: Iterable[Quad], blanks: Blanks, number: int, before: Mapping[str, str] = MappingProxyType({})
+        self, quads: Iterable[Quad], blanks: BlankNodes, number: int, before: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self.quads, self.blanks, self.number = quads, blanks, number
         self.before = before  # prefixes of the parts before
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """What the whole's mean, as far as they are known by now: who reads what is written has no others."""
+        """The prefixes of the union, as far as they are known by now."""
         return {**getattr(self.quads, "prefixes", {}), **self.before}
 
     def __iter__(self) -> Iterator[Quad]:
@@ -131,20 +134,20 @@ class _Labelled(Iterable[Quad]):
 
 
 def _agreed(parts: Sequence[KB]) -> Options:
-    """How to read them, as those say that say something; ConfigError where two say otherwise."""
-    said: dict[str, tuple[Any, str]] = {}
-    for one in parts:
+    """The options of the union: those of the parts that set any; ConfigError where two parts differ."""
+    values: dict[str, tuple[Any, str]] = {}
+    for kb in parts:
         for name in ("language", "classes", "units"):
-            value = getattr(one.options, name)
-            first, by = said.setdefault(name, (value, one.name)) if value != getattr(Options(), name) else (value, "")
+            value = getattr(kb.options, name)
+            first, by = values.setdefault(name, (value, kb.name)) if value != getattr(Options(), name) else (value, "")
             if value != first:
                 what = f"expected {name} as for {by}, {first!r}, with which it is read as one; got {value!r}."
-                raise ConfigError(one.name, f"{what} Load both alike.")
-    return replace(parts[0].options, **{name: value for name, (value, _) in said.items()})
+                raise ConfigError(kb.name, f"{what} Load both alike.")
+    return replace(parts[0].options, **{name: value for name, (value, _) in values.items()})
 
 
 def _label(number: int, id: str) -> str:
-    """What is `_:x` or `_:[3]` in a source."""
-    if id.startswith(GRAPH):
-        return f"s{number}g{id[len(GRAPH) : -1]}"
+    """The label in the union of `_:x` or `_:[3]` in a source."""
+    if id.startswith(UNNAMED_GRAPH_PREFIX):
+        return f"s{number}g{id[len(UNNAMED_GRAPH_PREFIX) : -1]}"
     return f"s{number}n{id[3:-1]}" if id.startswith("_:[") else f"s{number}.{id[2:]}"

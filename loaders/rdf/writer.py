@@ -1,8 +1,15 @@
-"""Completions into RDF: the source's bytes as they were, and one block after them.
+"""Completions written into their RDF source: a block after its bytes, values set into its text, or all its quads translated.
 
-What stands in an anonymous bracket cannot be reached from outside: with `insert` it goes into the bracket.
-RDF/XML and JSON-LD have no room after their last byte: what is new is set into their
-text (jsonld/, rdfxml/), or all of it is serialised again (translate.py).
+A block after the source's bytes cannot reach an anonymous bracket: with `insert` the new values go into the bracket. RDF/XML
+and JSON-LD have no room after their last byte: new values are set into their text (jsonld.py, rdfxml.py), or all is
+serialised again.
+
+A translation into another syntax keeps every quad:
+
+    given        as in the source
+    a block      the values that earlier completions wrote into the source, then the new ones
+
+Nodes without a label get one, always the same. RDF/XML and JSON-LD have no blocks: there all is one document.
 """
 
 from __future__ import annotations
@@ -11,47 +18,48 @@ import io
 import itertools
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from pyoxigraph import BlankNode, Quad
 
 from kbdisk.entity import Completion
-from kbdisk.errors import KBDiskWarning
+from kbdisk.errors import KBDiskWarning, WriteError
+from kbdisk.loaders.edits import as_text, inverse_changes, spliced
+from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
-from kbdisk.loaders.rdf import blocks, brackets, render, scan, spelling, stream, syntax
-from kbdisk.loaders.rdf.jsonld import filling as jsonld
-from kbdisk.loaders.rdf.observed import ENOUGH, Observed
-from kbdisk.loaders.rdf.rdfxml import filling as rdfxml
-from kbdisk.loaders.rdf.spelling import Terms
-from kbdisk.loaders.rdf.statements import Anonymous, Made, Reach, Statements
-from kbdisk.loaders.rdf.translate import gathered, labelled, serialise, translate
-from kbdisk.loaders.source import Source
-from kbdisk.loaders.splicing import as_text, spliced, undone
+from kbdisk.loaders.rdf import blocks, jsonld, rdfxml, stream, syntax, turtle
+from kbdisk.loaders.rdf.blank_nodes import blank_nodes, renamed_quad
+from kbdisk.loaders.rdf.observe import MAX_STATEMENTS_OBSERVED, Observed
+from kbdisk.loaders.rdf.statements import Anonymous, EntityQuads, Reach, Statements
+from kbdisk.loaders.rdf.terms import XSD
+from kbdisk.loaders.rdf.turtle import TermWriter
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.base import RdfKB
+    from kbdisk.loaders.rdf.blank_nodes import BlankNodes
     from kbdisk.loaders.rdf.file import RdfFile
 
-ANEW = "has no place for all that is new, so it is serialised anew: it says the same, but looks otherwise"
-CHANGES = {"jsonld": jsonld.changes_for, "rdfxml": rdfxml.changes_for}
-SAMPLE = 1 << 20  # bytes of a document that show how it spells
+
+SERIALISED_ANEW = "has no place for all that is new, so it is serialised anew: it says the same, but looks otherwise"
+CHANGES_IN_TEXT = {"jsonld": jsonld.changes_for, "rdfxml": rdfxml.changes_for}
+SAMPLE_SIZE = 1 << 20  # bytes of a document that show its spelling
 
 Completions = Iterable[Completion]
 
 
 def append(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
-    """What stands after the source's own bytes."""
+    """Write the block that follows the source's bytes."""
     report = Report()
-    _write_block(kb, made_of(kb, completions, report), stream_out, report)
+    _write_block(kb, entity_quads_of(kb, completions, report), stream_out, report)
     return report
 
 
 def splice(kb: RdfFile, completions: Completions, stream_out: BinaryIO, insert: bool) -> Report:
-    """The whole source with what was filled in it."""
+    """Write the source with filled values."""
     if not kb.appends:
-        return _again(kb, completions, stream_out)
-    if not insert or kb.is_n3:  # true N3 is no Turtle, and pyoxigraph does not tell where its brackets are
+        return _splice_into_text(kb, completions, stream_out)
+    if not insert or kb.is_n3:  # pyoxigraph cannot locate the brackets of N3 that is no Turtle
         with kb.source.open() as bytes_in:
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
         return append(kb, completions, stream_out)
@@ -61,86 +69,86 @@ def splice(kb: RdfFile, completions: Completions, stream_out: BinaryIO, insert: 
 def _into_brackets(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
     data = kb.source.read()
     report = Report()
-    places = brackets.locate(data, kb.format, kb.options.base)
+    places = blocks.locate_brackets(data, kb.format, kb.options.base)
     inside: Anonymous = {number: [] for number in places}
-    after = list(made_of(kb, completions, report, anonymous=inside))
-    shorthand = spelling.shorthand_of(data[:SAMPLE])
+    after = list(entity_quads_of(kb, completions, report, anonymous=inside))
+    shorthand = turtle.shorthand_of(data[:SAMPLE_SIZE])
     additions = {}
     for number, pairs in inside.items():
-        terms = Terms(places[number].prefixes, shorthand=shorthand)
+        terms = TermWriter(places[number].prefixes, shorthand=shorthand)
         additions[number] = [terms.pair(predicate, object) for predicate, object in pairs]
-    stream_out.write(brackets.insert(data, places, additions))
+    stream_out.write(blocks.insert_in_brackets(data, places, additions))
     _write_block(kb, after, stream_out, report)
     return report
 
 
-def _again(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
-    """RDF/XML and JSON-LD: the same bytes, and what is new set into them; serialised anew where that cannot be."""
+def _splice_into_text(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
+    """Write RDF/XML or JSON-LD with new values set into its bytes; serialise it anew where that is impossible."""
     report = Report()
     given: list[Quad] = []
     new: list[Quad] = []
-    if rest := [one for one in completions if one.filled]:
+    if rest := [completion for completion in completions if completion.filled]:
         with kb.again():
             kb.observe(given.extend)
-        new += _quads(kb, rest, report, given)
+        new += _new_quads(kb, rest, report, given)
     if not report.written:
         with kb.source.open() as bytes_in:
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
-    elif (changes := CHANGES[kb.format](kb, given, new)) is not None:
+    elif (changes := CHANGES_IN_TEXT[kb.format](kb, given, new)) is not None:
         data = kb.source.read()
-        report.edits += [(place, as_text(old), as_text(now)) for place, old, now in undone(changes, data)]
+        report.edits += [(place, as_text(old), as_text(now)) for place, old, now in inverse_changes(changes, data)]
         stream_out.write(spliced(data, changes))
     else:
-        warnings.warn(f"{kb.name}: {ANEW}", KBDiskWarning, stacklevel=2)
-        serialise(itertools.chain(*labelled(kb, given, new)), stream_out, kb.format, kb.prefixes, kb.name)
+        warnings.warn(f"{kb.name}: {SERIALISED_ANEW}", KBDiskWarning, stacklevel=2)
+        serialise_quads(itertools.chain(*label_quads(kb, given, new)), stream_out, kb.format, kb.prefixes, kb.name)
     return report
 
 
-def whole(kb: RdfKB, completions: Completions, stream_out: BinaryIO, format: str) -> Report:
-    """All that the source says, and what is new, in another syntax."""
+def translate(kb: RdfKB, completions: Completions, stream_out: BinaryIO, format: str) -> Report:
+    """Write the source and the new values in another syntax."""
     report = Report()
-    translate(kb, lambda given: _quads(kb, completions, report, given), stream_out, format)
+    translate_quads(kb, lambda given: _new_quads(kb, completions, report, given), stream_out, format)
     return report
 
 
 def quads_of(kb: RdfKB, completions: Completions, report: Report) -> tuple[list[Quad], list[Quad]]:
-    """The quads of a source, and what is new or was filled before."""
-    return gathered(kb, lambda given: _quads(kb, completions, report, given))
+    """The given quads of a source, and those of new and earlier filled values."""
+    return gather_quads(kb, lambda given: _new_quads(kb, completions, report, given))
 
 
-def _quads(kb: RdfKB, completions: Completions, report: Report, given: list[Quad] | None) -> Iterator[Quad]:
-    for made in made_of(kb, completions, report, Reach.ALL, given):
+def _new_quads(kb: RdfKB, completions: Completions, report: Report, given: list[Quad] | None) -> Iterator[Quad]:
+    for made in entity_quads_of(kb, completions, report, Reach.ALL, given):
         report.written += len(made.paths)
         yield from made.quads
 
 
-# ---------------------------------------------------------------- what is new
+# ---------------------------------------------------------------- new quads
 
 
-def made_of(
+def entity_quads_of(
     kb: RdfKB,
     completions: Completions,
     report: Report,
     reach: Reach = Reach.LABELLED,
     given: list[Quad] | None = None,
     anonymous: Anonymous | None = None,
-) -> Iterator[Made]:
-    """What each completion says that has something to say."""
+) -> Iterator[EntityQuads]:
+    """The quads of each completion with filled values."""
     statements: Statements | None = None
     for completion in completions:
         if completion.filled:
-            statements = statements or Statements(kb, *observe(kb, given), reach, anonymous)
-            yield statements.of(completion, report)
+            statements = statements or Statements(kb, *observe_source(kb, given), reach, anonymous)
+            yield statements.quads_of(completion, report)
 
 
-def observe(kb: RdfKB, given: list[Quad] | None = None) -> tuple[Observed, blocks.FreshLabels]:
-    """The manner of a source, and labels that are new to it."""
+def observe_source(kb: RdfKB, given: list[Quad] | None = None) -> tuple[Observed, blocks.FreshLabels]:
+    """The statistics of a source, and blank node labels that are new to it."""
     observed = Observed(kb.blanks())
     if given is not None:
         observed.add(given)
     else:
         with kb.again():
-            kb.observe(lambda quads: observed.add(quads, ENOUGH if _is_large(kb) else None))
+            kb.observe(lambda quads: observed.add(quads, MAX_STATEMENTS_OBSERVED if _is_large(kb) else None))
     with kb.source.open() if kb.source is not None else io.BytesIO() as bytes_in:
         labels = blocks.FreshLabels(bytes_in)
     labels.taken.update(raw.encode() for raw in observed.blanks.ids)
@@ -155,22 +163,22 @@ def _is_large(kb: RdfKB) -> bool:
 # ---------------------------------------------------------------- the block
 
 
-def _write_block(kb: RdfFile, made: Iterable[Made], stream_out: BinaryIO, report: Report) -> None:
-    """A block after the source, spelt as the source is; none where nothing is new."""
-    writer: render.Writer | None = None
-    for one in made:
-        if one.quads:
-            writer = writer or _block(kb, stream_out)
+def _write_block(kb: RdfFile, all_entity_quads: Iterable[EntityQuads], stream_out: BinaryIO, report: Report) -> None:
+    """Write a block after the source, spelt as the source is; none where nothing is new."""
+    writer: turtle.QuadWriter | None = None
+    for entity_quads in all_entity_quads:
+        if entity_quads.quads:
+            writer = writer or _open_block(kb, stream_out)
         if writer is not None:
-            put(writer, one, report)
+            write_entity(writer, entity_quads, report)
         else:
-            report.written += len(one.paths)
+            report.written += len(entity_quads.paths)
     if writer is not None:
         writer.close()
 
 
-def put(writer: render.Writer, made: Made, report: Report) -> None:
-    """Write what is new of one entity; where that cannot be spelt, say so."""
+def write_entity(writer: turtle.QuadWriter, made: EntityQuads, report: Report) -> None:
+    """Write the quads of one entity; where they cannot be spelt, report that."""
     try:
         writer.write(made.quads)
     except ValueError as error:
@@ -179,16 +187,128 @@ def put(writer: render.Writer, made: Made, report: Report) -> None:
         report.written += len(made.paths)
 
 
-def _block(kb: RdfFile, stream_out: BinaryIO) -> render.Writer:
+def _open_block(kb: RdfFile, stream_out: BinaryIO) -> turtle.QuadWriter:
     with kb.source.open() as bytes_in:
-        sample = bytes_in.read(SAMPLE)
+        sample = bytes_in.read(SAMPLE_SIZE)
         last = sample[-1:]
-        while chunk := bytes_in.read(SAMPLE):
+        while chunk := bytes_in.read(SAMPLE_SIZE):
             last = chunk[-1:]
-    terms = Terms()
+    terms = TermWriter()
     if kb.format not in syntax.LINES:
         with kb.source.open() as bytes_in:
-            base = kb.base if spelling.relative_iris(bytes_in) else None
-        terms = Terms(kb.prefixes, base, spelling.shorthand_of(sample))
-    newline = scan.newline_of(sample)
-    return render.block(stream_out, kb.format, terms, newline=newline, at_line_start=last == b"\n")
+            base = kb.base if turtle.relative_iris(bytes_in) else None
+        terms = TermWriter(kb.prefixes, base, turtle.shorthand_of(sample))
+    newline = syntax.newline_of(sample)
+    return turtle.write_block(stream_out, kb.format, terms, newline=newline, at_line_start=last == b"\n")
+
+
+# ---------------------------------------------------------------- all quads in another syntax
+
+
+QUADS_PER_CHUNK = 10_000  # quads
+# Datatypes whose literals have no quotes in Turtle.
+BARE_DATATYPES = frozenset(XSD + name for name in ("integer", "decimal", "boolean"))
+SERIALISERS = {"jsonld": jsonld.serialise, "rdfxml": rdfxml.serialise}
+
+Quads = Iterable[Quad]
+New = Callable[[list[Quad] | None], Iterator[Quad]]  # the new quads, from the given ones; None: these were not kept
+
+
+def translate_quads(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> None:
+    """Write all quads of a source, and the new ones."""
+    if kb.format in syntax.LINES and format in syntax.TEXTUAL:
+        _translate_streamed(kb, new, stream, format)
+        return
+    given, filled = gather_quads(kb, new)
+    if format in ("rdfxml", "jsonld"):
+        serialise_quads([*given, *filled], stream, format, kb.prefixes, kb.name)
+        return
+    terms = TermWriter(kb.prefixes, shorthand=BARE_DATATYPES)
+    if format == "sparql-update":
+        with turtle.write_update(stream, terms) as document:
+            write_in_chunks(document, [*given, *filled], kb.name)
+        return
+    with turtle.write_document(stream, format, terms) as document:
+        write_in_chunks(document, given, kb.name)
+    with turtle.write_block(stream, format, terms.standing_alone()) as block:
+        write_in_chunks(block, filled, kb.name)
+
+
+def gather_quads(kb: RdfKB, new: New) -> tuple[list[Quad], list[Quad]]:
+    """The given quads of a source; and those of earlier completions with the new ones."""
+    given: list[Quad] = []
+    with kb.again():
+        kb.observe(given.extend)
+    return label_quads(kb, given, new(given))
+
+
+def label_quads(kb: RdfKB, given: list[Quad], new: Quads) -> tuple[list[Quad], list[Quad]]:
+    """The given quads with a label for every node; and those of earlier completions with the new ones."""
+    labels = _BlankNodeLabels(kb.blanks(), given)
+    filled = [*_earlier(kb, labels, given), *map(labels.quad, new)]
+    return list(dict.fromkeys(map(labels.quad, given))), filled  # several sources may hold the same quad
+
+
+def _earlier(kb: RdfKB, labels: _BlankNodeLabels, given: list[Quad]) -> list[Quad]:
+    """The quads of the blocks of kbdisk in the source."""
+    if not kb.is_completed:
+        return []
+    everything: list[Quad] = []
+    with kb.again():
+        kb.observe_all(everything.extend)
+    same = _BlankNodeLabels(kb.blanks(), everything)
+    known = {labels.quad(quad) for quad in given}
+    return [quad for quad in map(same.quad, everything) if quad not in known]
+
+
+def _translate_streamed(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> None:
+    """Translate a file of lines in little memory: its nodes have labels already."""
+    terms = TermWriter(shorthand=BARE_DATATYPES)
+    with turtle.write_document(stream, format, terms) as document, kb.again():
+        kb.observe(lambda quads: write_in_chunks(document, quads, kb.name))
+    with turtle.write_block(stream, format, terms) as block:
+        write_in_chunks(block, kb.earlier(), kb.name)
+        write_in_chunks(block, new(None), kb.name)
+
+
+def write_in_chunks(document: turtle.QuadWriter, quads: Quads, name: str) -> None:
+    """Write quads into a document, in chunks."""
+    rest = iter(quads)
+    try:
+        while chunk := list(itertools.islice(rest, QUADS_PER_CHUNK)):
+            document.write(chunk)
+    except ValueError as error:
+        raise _refused(name, document.format, error) from None
+
+
+def serialise_quads(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[str, str], name: str) -> None:
+    """Write quads as a document of RDF/XML or JSON-LD."""
+    usable = TermWriter(prefixes).prefixes
+    try:
+        SERIALISERS[format](list(quads), stream, usable)
+    except ValueError as error:
+        raise _refused(name, format, error) from None
+
+
+def _refused(name: str, format: str, error: ValueError) -> WriteError:
+    title = syntax.TITLES.get(format, format)
+    return WriteError(name, f"cannot be written as {title}: {error}. Choose another format, such as TriG (.trig).")
+
+
+class _BlankNodeLabels:
+    """Quads with a label for every node."""
+
+    def __init__(self, blanks: BlankNodes, quads: Quads) -> None:
+        for quad in quads:
+            for node in blank_nodes(quad.subject, quad.object, quad.graph_name):
+                blanks.id(node.value)
+        taken = {raw for raw in blanks.ids if raw not in blanks.numbers}
+        free = (name for n in itertools.count(1) if (name := f"b{n}") not in taken)
+        self.names = {raw: BlankNode(name) for raw, name in zip(blanks.numbers, free, strict=False)}
+
+    def quad(self, quad: Quad) -> Quad:
+        """The same quad."""
+        return renamed_quad(quad, self._node) if self.names else quad
+
+    def _node(self, node: BlankNode) -> BlankNode:
+        return self.names.get(node.value, node)

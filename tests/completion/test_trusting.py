@@ -52,7 +52,7 @@ def test_how_sure_a_label_is_leans_to_its_share_as_far(model, things, estimate):
     (plain, sure), (value, half), (last, none) = map(told, (1.0, 0.5, 0.05))
     assert value == plain == last
     slot = model.codec.slot(model.codec.slots[0].of, ("colour",))
-    code = torch.from_numpy(model.codec.slots[slot].codec.labels.find([plain]))
+    code = torch.from_numpy(model.codec.slots[slot].codec.labels.encode([plain]))
     share = (-Marginals(model.codec).nats(slot, code)).exp().item()
     assert abs(sure - share) > 0.01 or estimate == "sample"
     assert half == pytest.approx((sure + share) / 2, abs=1e-6)

@@ -18,9 +18,9 @@ from kbdisk.data.batch import Batch
 from kbdisk.diffusion import reveal
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
 from kbdisk.errors import SchemaError
-from kbdisk.leaves import KINDS
 from kbdisk.leaves.category import CategoryConfig
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.registry import KINDS
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -117,7 +117,7 @@ def test_a_codec_survives_the_way_to_json_and_back():
     for schema, entities in ((PHONES, phones()), (WORLD, world())):
         codec = Codec.fit(schema, entities, CodecConfig(enough=3, evidence=EvidenceConfig(values=3)))
         data = json.loads(json.dumps(codec.to_json()))
-        words = Words.from_bytes(codec.words.to_bytes())
+        words = Tokenizer.from_bytes(codec.words.to_bytes())
         again = Codec.from_json(data, schema, words)
         assert again.slots == codec.slots
         assert again.left_out == codec.left_out

@@ -24,7 +24,7 @@ from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
-from kbdisk.leaves import KINDS
+from kbdisk.leaves.registry import KINDS
 from kbdisk.schemas.infer import infer
 
 
@@ -302,7 +302,7 @@ def test_further_beyond_the_training_values_is_more_surprising_at_either_end():
     codecs = {slot.path[0]: slot.codec for slot in drawn_codec(600).slots}
     for name in ("size", "wait", "price", "year"):
         codec = codecs[name]
-        least, greatest = codec.met
+        least, greatest = codec.training_range
         spread = greatest - least
         beyond = [codec.p_values(greatest + spread * share)[0] for share in (0.001, 0.1, 1.0, 10.0)]
         assert 1 > beyond[0] > beyond[1] > beyond[2] > beyond[3] >= 0

@@ -18,7 +18,7 @@ from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import PASSES_PER_VALUE, LatentKNN, Timing, WithLatentKNN, measure, seconds
 from kbdisk.experts.queries import Question, chunks, draw_entities, questions, usual_amounts
 from kbdisk.hiding import Hidden
-from kbdisk.leaves.number.around import WIDTHS
+from kbdisk.leaves.number.belief import AROUND_WIDTHS
 from kbdisk.schemas.composites import Coordinate
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.kinds import Category, Link, Number, Text
@@ -235,7 +235,7 @@ def test_the_belief_is_centred_on_the_answer(model):
     _, known = twins()
     batch = model.encode(known[:20]).batch(torch.arange(20))
     size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
-    around = torch.zeros(len(WIDTHS), dtype=torch.float64)
+    around = torch.zeros(len(AROUND_WIDTHS), dtype=torch.float64)
     around[0] = 1
     indices = {place: replace(one, around=around.clone()) for place, one in model.latent_knn.indices.items()}
     believer = WithLatentKNN(model.network, replace(model.latent_knn, indices=indices))

@@ -19,9 +19,8 @@ from kbdisk.experts.latent_knn import (
     with_weights,
 )
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
-from kbdisk.leaves.number.around import centred
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.number.densities import Mixture
 from kbdisk.schemas.kinds import Number
 
 KEY = (0, USUAL)
@@ -40,7 +39,7 @@ def plane() -> tuple[LatentIndex, LatentValues, NumberBelief, torch.Tensor]:
     zeros = torch.zeros(HELD, 1)
     shares = torch.cat([zeros, torch.full((HELD, len(codec.atoms)), -torch.inf)], 1)
     slot = torch.zeros(HELD, dtype=torch.long)
-    belief = NumberBelief(Mixture(zeros, zeros, zeros + 1), shares, slot, Tables([codec]))
+    belief = NumberBelief(Mixture(zeros, zeros, zeros + 1), shares, slot, CodecTables([codec]))
     beliefs = HeldOutBeliefs()
     for rows in torch.arange(HELD).split(60):
         beliefs.append(LatentValues(*(one[rows] for one in held)), belief.pick(rows))
@@ -52,15 +51,15 @@ def test_kriging_predicts_a_slope_and_has_the_weight(plane):
     """The mean of neighbours is off on a slope; kriging is near, and so is the belief's median."""
     index, held, belief, truth = plane
     near = index.neighbours(held.vectors, held.entities, torch.ones(HELD, dtype=torch.bool), 64)
-    recalled = belief.recalled(near.codes, index.belief_mass(near), index.weights_of_answers(near))
-    after = centred(recalled, recalled.expected(), index.masses_around(near))
-    neighbours = (near.weights[:, 1] * recalled.numbers(near.codes)).sum(1)
+    interpolated = belief.interpolated(near.codes, index.belief_mass(near), index.weights_of_answers(near))
+    after = interpolated.with_mass_around(interpolated.expected(), index.masses_around(near))
+    neighbours = (near.weights[:, 1] * interpolated.numbers(near.codes)).sum(1)
     off, mean = (after.expected() - truth).abs().mean(), (neighbours - truth).abs().mean()
     assert off < 0.6 * mean
     assert index.answer_weights[OWN_ANSWERS + len(REACHES) :].sum() > 0.9
     assert index.around.sum() > 0.9
     assert (after.median() - truth).abs().mean() < 2 * off
-    assert (after.log_prob(held.codes) - recalled.log_prob(held.codes)).mean() > 0.5
+    assert (after.log_prob(held.codes) - interpolated.log_prob(held.codes)).mean() > 0.5
 
 
 def test_held_out_values_are_kept_as_such(plane):

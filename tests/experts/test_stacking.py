@@ -15,12 +15,12 @@ from kbdisk.experts.stacking import (
     likelihoods_around,
     parts,
 )
+from kbdisk.leaves.belief import JoinedBelief
 from kbdisk.leaves.category import CategoryBelief
-from kbdisk.leaves.mixed import Mixed
+from kbdisk.leaves.link import PointerBelief, SlotTargets
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.tables import Tables
-from kbdisk.leaves.pointer import PointerBelief, Targets
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.number.densities import Mixture
 from kbdisk.schemas.kinds import Number
 
 
@@ -76,7 +76,7 @@ def heavy_tailed(codec: NumberCodec, rows: int) -> NumberBelief:
     mean, std = torch.tensor([[0.0, 3.0]]).expand(rows, -1), torch.tensor([[0.3, 0.3]]).expand(rows, -1)
     curve = Mixture(torch.tensor([[0.7, 0.3]]).log().expand(rows, -1), mean, std)
     shares = torch.tensor([0.0, *[-70.0] * len(codec.atoms)]).expand(rows, -1)
-    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
+    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), CodecTables([codec]))
 
 
 def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPredictions]:
@@ -95,9 +95,9 @@ def judged(chunks: int, rows: int, noise: float) -> tuple[NumberCodec, HeldOutPr
 
 
 def test_links_to_too_many_entities_are_not_weighed_beside_links_to_few():
-    targets = Targets(lambda which, scale: torch.eye(3)[which], 0, torch.zeros(3), torch.ones(3), 1.0)
+    targets = SlotTargets(lambda which, scale: torch.eye(3)[which], 0, torch.zeros(3), torch.ones(3), 1.0)
     few, many = CategoryBelief(torch.zeros(1, 2)), PointerBelief(torch.zeros(1, 3), targets, 0.1)
-    belief = Mixed([torch.tensor([0]), torch.tensor([1])], [few, many])
+    belief = JoinedBelief([torch.tensor([0]), torch.tensor([1])], [few, many])
     expert = LabelMasses(torch.tensor([[1]]), torch.tensor([[1.0]], dtype=torch.float64))
     judged = {}
     for row in (0, 1):

@@ -198,7 +198,7 @@ def _wrong_files(command: Command, status: Any, before: dict[str, bytes]) -> Ite
 
 def _plain(name: str) -> bytes:
     """A file's bytes, uncompressed."""
-    from kbdisk.loaders.source import Source
+    from kbdisk.loaders.files import Source
 
     return Source(name).read()
 
@@ -557,9 +557,9 @@ def _server() -> http.server.HTTPServer:
 
 def endpoint_case(random: Random, given: Input) -> Command:
     """A SPARQL endpoint with mutated answers."""
-    from kbdisk.loaders import web
+    from kbdisk.loaders import http as requests
 
-    web.TRIES = 1  # what breaks off is asked again after seconds
+    requests.MAX_TRIES = 1  # what breaks off is asked again after seconds
     select, construct = _corpus("endpoint/select.json"), _corpus("endpoint/construct.nt")
     if random.random() < 0.5:
         select = mutated(random, select, [mutators.mutate_json] * 3 + WORDS)

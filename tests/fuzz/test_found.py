@@ -225,7 +225,7 @@ def test_a_run_file_of_brackets_without_end_is_refused(here, run):
 
 @pytest.mark.parametrize("knots", [(1.0, 1.0), (2.0, 1.0)])
 def test_a_map_of_numbers_whose_knots_do_not_rise_is_refused(knots):
-    from kbdisk.leaves.number.maps import CodeMap
+    from kbdisk.leaves.number.transforms import CodeMap
 
     with pytest.raises(ValueError, match="expected a map whose knots rise"):
         CodeMap(knots, (0.0, 1.0), 1.0, 1.0).refuse_falling()

@@ -14,10 +14,16 @@ from tables import for_each
 from torch import Tensor
 
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.category import CategoryBelief, CategoryCodec, CategoryConfig, CategoryDecoder, CategoryEncoder
+from kbdisk.leaves.belief import JoinedBelief
+from kbdisk.leaves.category import (
+    CategoryBelief,
+    CategoryCodec,
+    CategoryConfig,
+    CategoryDecoder,
+    CategoryEncoder,
+    CumulativeScores,
+)
 from kbdisk.leaves.labels import Labels
-from kbdisk.leaves.mixed import Mixed
-from kbdisk.leaves.ordinal import CumulativeScores
 from kbdisk.schemas.kinds import Boolean, Category
 
 WIDTH = 16
@@ -178,7 +184,7 @@ def by_hand(decoder: CategoryDecoder, sizes: list[int], h: Tensor, slot: Tensor)
 
 @for_each("alone", [1, 64, 10**9])
 def test_each_row_is_scored_against_its_own_slots_labels_alone(alone, monkeypatch):
-    monkeypatch.setattr("kbdisk.leaves.scoring.ALONE", alone)
+    monkeypatch.setattr("kbdisk.leaves.embeddings.MIN_PRODUCT", alone)
     decoder = CategoryDecoder([codec_of(size) for size in SIZES], setting_of(len(SIZES), blocks=0))
     slot = torch.randint(len(SIZES), (60,)).sort().values
     h = torch.randn(60, WIDTH, requires_grad=True)
@@ -233,7 +239,7 @@ def test_one_slot_of_many_labels_does_not_pad_the_others():
     decoder = CategoryDecoder(codecs, setting_of(len(sizes)))
     slot = torch.cat([torch.zeros(10), torch.arange(1, 501)]).long()
     belief = decoder(torch.randn(510, WIDTH), rows_of(slot))
-    assert isinstance(belief, Mixed)
+    assert isinstance(belief, JoinedBelief)
     assert sum(part.logits.numel() for part in belief.parts) == 10 * 20_000 + 500 * 8
     assert belief.log_prob(torch.zeros(510, dtype=torch.long)).shape == (510,)
 
@@ -341,7 +347,7 @@ def test_ordered_labels_learn_where_a_row_stands():
 
 def reading(codecs: list[CategoryCodec]) -> tuple[CategoryEncoder, CategoryDecoder, Reader]:
     reader = Reader(WIDTH)
-    setting = setting_of(len(codecs), CategoryConfig(labels="text"), words=Characters(), reader=reader)
+    setting = setting_of(len(codecs), CategoryConfig(labels="text"), tokenizer=Characters(), reader=reader)
     return CategoryEncoder(codecs, setting), CategoryDecoder(codecs, setting), reader
 
 
@@ -354,7 +360,7 @@ def test_a_label_never_met_is_read_and_written_once_its_text_is_told():
     before = decoder(h, rows_of([0])).log_prob(codec.encode(["blue"]))
     as_other = encoder(codec.encode(["light red"]), rows_of([0]))
     for module in (encoder, decoder):
-        module.lay([more, CategoryCodec.fit(Boolean(), [])])
+        module.replace_labels([more, CategoryCodec.fit(Boolean(), [])])
     x = encoder(more.encode(["light red", "dark red"]), rows_of([0, 0]))
     assert not torch.equal(x[:1], as_other)
     belief = decoder(h, rows_of([0]))
@@ -392,7 +398,7 @@ def test_a_new_label_is_likelier_where_its_text_is_like_the_one_that_is_meant():
         decoder(h, rows_of([0, 0])).log_prob(codec.encode(["aaa", "zzz"])).sum().neg().backward()
         optimizer.step()
     more = codec.extended(["aa", "zz"])
-    decoder.eval().lay([more])
+    decoder.eval().replace_labels([more])
     with torch.no_grad():
         probs = decoder(h, rows_of([0, 0])).probs
     like_a, like_z = more.encode(["aa", "zz"])
@@ -404,7 +410,7 @@ def test_labels_learnt_by_heart_take_no_new_ones():
     codecs = [codec_of(3, open=True)]
     for module in (CategoryEncoder(codecs, setting_of(1)), CategoryDecoder(codecs, setting_of(1))):
         with pytest.raises(ValueError, match="expected labels that are read by their text"):
-            module.lay([codecs[0].extended(["new"])])
+            module.replace_labels([codecs[0].extended(["new"])])
 
 
 def test_text_labels_need_a_reader():

@@ -14,9 +14,9 @@ from counts import COUNT, Count
 from torch import Tensor, nn
 
 from kbdisk.entity import Link as LinkValue
-from kbdisk.leaves import KINDS
-from kbdisk.leaves.base import LeafKind, Rows, Setting
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.registry import KINDS, LeafKind
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 
 WIDTH = 16
@@ -61,8 +61,8 @@ def kind(example) -> LeafKind:
 
 
 @pytest.fixture
-def words(example) -> Words:
-    return Words.fit([value for value in example.values if isinstance(value, str)], 512) or Words()
+def words(example) -> Tokenizer:
+    return Tokenizer.fit([value for value in example.values if isinstance(value, str)], 512) or Tokenizer()
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def codecs(example, kind, words) -> list[Any]:
 
 @pytest.fixture
 def setting(kind, words) -> Setting:
-    return Setting(WIDTH, [0, 1, 1], kind.config(), words=words)
+    return Setting(WIDTH, [0, 1, 1], kind.config(), tokenizer=words)
 
 
 @pytest.fixture
@@ -137,7 +137,9 @@ def test_no_value_in_training_is_enough_for_a_codec(example, kind, words, settin
     codec = kind.codec.fit(example.leaf, [], kind.config(), words)
     assert kind.codec.from_json(json.loads(json.dumps(codec.to_json())), words) == codec
     rows = Rows(torch.zeros(2, dtype=torch.long), [2], torch.randn(2, WIDTH))
-    belief = kind.decoder([codec], Setting(WIDTH, [0], setting.config, words=words)).eval()(torch.randn(2, WIDTH), rows)
+    belief = kind.decoder([codec], Setting(WIDTH, [0], setting.config, tokenizer=words)).eval()(
+        torch.randn(2, WIDTH), rows
+    )
     assert belief.entropy().isfinite().all()
     assert len(codec.decode(belief.mode())) == 2
 

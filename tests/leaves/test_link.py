@@ -12,8 +12,7 @@ from tables import for_each
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.category import CategoryBelief
-from kbdisk.leaves.link import LinkCodec, LinkConfig, LinkDecoder, LinkEncoder
-from kbdisk.leaves.pointer import DRAWS, PointerBelief
+from kbdisk.leaves.link import SAMPLING, LinkCodec, LinkConfig, LinkDecoder, LinkEncoder, PointerBelief
 from kbdisk.schemas.kinds import Link
 
 WIDTH = 16
@@ -26,8 +25,8 @@ def ids(many: int) -> list[str]:
 
 def decoder_of(values: list[list[str]], config: LinkConfig, names=None, reader=None):
     codecs = [LinkCodec.fit(Link(), own, config) for own in values]
-    codecs = [codec.named(names) for codec in codecs] if names else codecs
-    setting = Setting(WIDTH, [0] * len(codecs), config, words=Characters(), reader=reader)
+    codecs = [codec.with_names(names) for codec in codecs] if names else codecs
+    setting = Setting(WIDTH, [0] * len(codecs), config, tokenizer=Characters(), reader=reader)
     return codecs, LinkDecoder(codecs, setting), LinkEncoder(codecs, setting)
 
 
@@ -39,7 +38,7 @@ def test_links_come_back_as_links_whether_they_were_read_as_links_or_ids():
     codec = LinkCodec.fit(Link(), [LinkValue("fr"), "de", LinkValue("fr")])
     assert codec.decode(codec.encode(["de", LinkValue("fr"), "unheard"])) == [LinkValue("de"), LinkValue("fr"), None]
     assert LinkCodec.from_json(json.loads(json.dumps(codec.to_json()))) == codec
-    named = codec.named({"fr": "France"})
+    named = codec.with_names({"fr": "France"})
     assert LinkCodec.from_json(json.loads(json.dumps(named.to_json()))) == named
     with pytest.raises(ValueError, match="expected a link to an entity, got 3"):
         codec.encode([3])
@@ -71,10 +70,10 @@ def test_an_unheard_target_reads_as_one_and_is_possible():
         assert mode(torch.randn(3, WIDTH), rows_of([0] * 3)).log_prob(codes).isfinite().all()
 
 
-@for_each("draw", DRAWS)
+@for_each("draw", SAMPLING)
 def test_a_sample_of_everything_is_the_full_softmax_and_so_are_its_gradients(draw):
     (_codec,), decoder, _ = decoder_of([ids(40)], LinkConfig(few=20, negatives=10_000, draw=draw))
-    assert (decoder.pointers.chance == 1).all()
+    assert (decoder.pointers.sampled == 1).all()
     h, codes = torch.randn(30, WIDTH), torch.randint(40, (30,))
     found = []
     for mode in (decoder.train(), decoder.eval()):
@@ -87,10 +86,10 @@ def test_a_sample_of_everything_is_the_full_softmax_and_so_are_its_gradients(dra
 
 
 @pytest.mark.slow
-@for_each("draw", DRAWS)
+@for_each("draw", SAMPLING)
 def test_what_a_sample_divides_by_is_right_on_average(draw):
     (_codec,), decoder, _ = decoder_of([ids(40)], LinkConfig(few=20, negatives=10, draw=draw))
-    assert (decoder.pointers.chance < 1).any()
+    assert (decoder.pointers.sampled < 1).any()
     h, codes = torch.randn(1, WIDTH), torch.tensor([7])
     with torch.no_grad():
         decoder.pointers.bias.normal_(0, 1)
@@ -142,7 +141,7 @@ def test_scores_that_are_kept_are_the_belief_that_pointers_have(monkeypatch):
     _, decoder, _ = decoder_of([ids(40)], LinkConfig(few=20))
     h, codes = torch.randn(5, WIDTH), torch.tensor([0, 3, 39, -1, 7])
     kept = decoder.eval()(h, rows_of([0] * 5))
-    monkeypatch.setattr("kbdisk.leaves.pointer.MAX_LABELS", 39)
+    monkeypatch.setattr("kbdisk.leaves.link.MAX_DENSE_TARGETS", 39)
     pointers = decoder(h, rows_of([0] * 5))
     assert isinstance(kept, CategoryBelief)
     assert isinstance(pointers, PointerBelief)
@@ -165,10 +164,10 @@ def test_ties_are_ranked_in_their_middle():
 def test_beliefs_are_the_same_however_few_rows_there_is_room_for(monkeypatch):
     _, decoder, _ = decoder_of([ids(40)], LinkConfig(few=20))
     h, codes = torch.randn(7, WIDTH), torch.randint(40, (7,))
-    monkeypatch.setattr("kbdisk.leaves.pointer.MAX_LABELS", 20)
+    monkeypatch.setattr("kbdisk.leaves.link.MAX_DENSE_TARGETS", 20)
     belief = decoder.eval()(h, rows_of([0] * 7))
     whole = belief.log_prob(codes), belief.entropy(), belief.ranks(codes), belief.top(3)[0]
-    monkeypatch.setattr("kbdisk.leaves.pointer.ROOM", 80)
+    monkeypatch.setattr("kbdisk.leaves.link.MAX_SCORES", 80)
     parts = belief.log_prob(codes), belief.entropy(), belief.ranks(codes), belief.top(3)[0]
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other)

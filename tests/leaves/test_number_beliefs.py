@@ -12,13 +12,9 @@ from scipy import integrate, stats
 from tables import for_each
 
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
-from kbdisk.leaves.number.belief import NEAR
-from kbdisk.leaves.number.binned import TAILS, Binned, Bins
-from kbdisk.leaves.number.blended import Blended
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.moved import Moved
-from kbdisk.leaves.number.tables import Tables
-from kbdisk.leaves.number.tailed import Tailed, Tails
+from kbdisk.leaves.number.belief import KERNEL_WIDTHS
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.number.densities import TAILS, Binned, Bins, Blend, HeavyTailed, HeavyTails, Mixture, Shifted
 from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
@@ -46,36 +42,39 @@ def mixture(rows: int = 3, components: int = 4, narrow: float = 0.0) -> Mixture:
 def binned(codec: NumberCodec, rows: int = 3) -> Binned:
     bins, slot = Bins([codec]), torch.zeros(rows, dtype=torch.long)
     return Binned(
-        bins.prior[slot] + torch.randn(rows, TAILS + bins.count), bins.edges[slot], bins.steep[slot], bins.tail[slot]
+        bins.prior[slot] + torch.randn(rows, TAILS + bins.count),
+        bins.edges[slot],
+        bins.inverse_width[slot],
+        bins.tail[slot],
     )
 
 
-def tailed(codec: NumberCodec, rows: int = 3) -> Tailed:
-    curve: Tailed = Tails([codec])(mixture(rows), torch.zeros(rows, dtype=torch.long))
+def tailed(codec: NumberCodec, rows: int = 3) -> HeavyTailed:
+    curve: HeavyTailed = HeavyTails([codec])(mixture(rows), torch.zeros(rows, dtype=torch.long))
     return curve
 
 
-def believed(codec: NumberCodec, curve: Mixture | Binned | Tailed) -> NumberBelief:
+def believed(codec: NumberCodec, curve: Mixture | Binned | HeavyTailed) -> NumberBelief:
     rows = len(curve.mean_code())
     shares = torch.randn(rows, 1 + len(codec.atoms)).log_softmax(1)
-    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), Tables([codec]))
+    return NumberBelief(curve, shares, torch.zeros(rows, dtype=torch.long), CodecTables([codec]))
 
 
-def blended(codec: NumberCodec, rows: int = 3) -> Blended:
-    return Blended(mixture(rows, narrow=2), mixture(rows), torch.rand(rows, dtype=torch.float64))
+def blended(codec: NumberCodec, rows: int = 3) -> Blend:
+    return Blend(mixture(rows, narrow=2), mixture(rows), torch.rand(rows, dtype=torch.float64))
 
 
-def nested(codec: NumberCodec, rows: int = 3) -> Blended:
+def nested(codec: NumberCodec, rows: int = 3) -> Blend:
     """As in a belief that is around its answer, and knows its neighbours: narrow ones, of one mean, within a blend."""
     mean, std = torch.randn(rows, 1).expand(-1, 6), torch.tensor([0.02, 0.03, 0.05, 0.1, 0.2, 0.3]).expand(rows, -1)
     near = Mixture(torch.randn(rows, 6), mean, std)
-    return Blended(near, blended(codec, rows), torch.rand(rows, dtype=torch.float64) * 0.6)
+    return Blend(near, blended(codec, rows), torch.rand(rows, dtype=torch.float64) * 0.6)
 
 
-def moved(codec: NumberCodec, rows: int = 3) -> Blended:
+def moved(codec: NumberCodec, rows: int = 3) -> Blend:
     """As in a belief that others have moved: the same curve twice."""
     curve = blended(codec, rows)
-    return Blended(Moved(curve, torch.randn(rows, dtype=torch.float64)), curve, torch.rand(rows, dtype=torch.float64))
+    return Blend(Shifted(curve, torch.randn(rows, dtype=torch.float64)), curve, torch.rand(rows, dtype=torch.float64))
 
 
 CURVES = {
@@ -104,7 +103,7 @@ def made(data: str, code: str, kind: str) -> tuple[NumberCodec, NumberBelief]:
 
 def grid(codec: NumberCodec, belief: NumberBelief) -> torch.Tensor:
     """Numbers (n, m) strictly within the bounds, close to each other in code, with every knot and every edge."""
-    edges = belief.curve.edges[0].numpy() if isinstance(belief.curve, Binned) else []
+    edges = belief.density.edges[0].numpy() if isinstance(belief.density, Binned) else []
     spread = [np.linspace(-20, -8, 301), np.linspace(-8, 8, 3_201), np.linspace(8, 20, 301)]
     x = codec.map.inverse(np.concatenate([*spread, codec.map.z, edges]))
     low, high = codec.bounds
@@ -118,7 +117,7 @@ def test_a_mixture_is_scipys():
     law = stats.norm(curve.mean.double().numpy()[:, :, None], curve.std.double().numpy()[:, :, None])
     at = z.numpy()[:, None]
     assert curve.cdf(z).numpy() == pytest.approx((weights * law.cdf(at)).sum(1), abs=1e-12)
-    assert curve.density(z).numpy() == pytest.approx((weights * law.pdf(at)).sum(1), rel=1e-10)
+    assert curve.pdf(z).numpy() == pytest.approx((weights * law.pdf(at)).sum(1), rel=1e-10)
     assert curve.mean_code().numpy() == pytest.approx((weights * law.mean()).sum((1, 2)))
 
 
@@ -138,7 +137,7 @@ def test_a_mixture_of_straight_codes_has_scipys_quantiles():
     assert belief.quantile(levels)[0].numpy() == pytest.approx([law.icdf(p) for p in levels.numpy()], rel=1e-6)
     assert belief.mean().item() == pytest.approx(law.mean())
     at = np.array([-3.0, 0.0, 2.0, 11.0])
-    assert belief.density(torch.from_numpy(at)[None])[0].numpy() == pytest.approx(law.pdf(at))
+    assert belief.pdf(torch.from_numpy(at)[None])[0].numpy() == pytest.approx(law.pdf(at))
     assert belief.cdf(torch.from_numpy(at)[None])[0].numpy() == pytest.approx(law.cdf(at))
     codes = codec.encode([2.0])
     assert belief.log_prob(codes).item() == pytest.approx(math.log(law.cdf(2.0005) - law.cdf(1.9995)), abs=1e-4)
@@ -157,14 +156,14 @@ def test_a_binned_density_is_scipys_histogram_with_tails():
     cdf = under * left.sf(-at) + (1 - under - over) * law.cdf(at) + over * right.cdf(at)
     pdf = under * left.pdf(-at) + (1 - under - over) * law.pdf(at) + over * right.pdf(at)
     assert curve.cdf(z.expand(3, -1))[0].numpy() == pytest.approx(cdf, abs=1e-12)
-    assert curve.density(z.expand(3, -1))[0].numpy() == pytest.approx(pdf, rel=1e-9)
+    assert curve.pdf(z.expand(3, -1))[0].numpy() == pytest.approx(pdf, rel=1e-9)
 
 
 @for_each(("data", "code", "kind"), KINDS)
 def test_density_and_atoms_integrate_to_the_cdf_and_to_one(data, code, kind):
     codec, belief = made(data, code, kind)
     x = grid(codec, belief)
-    masses = belief.density((x[:, 1:] + x[:, :-1]) / 2) * x.diff(dim=1)
+    masses = belief.pdf((x[:, 1:] + x[:, :-1]) / 2) * x.diff(dim=1)
     values, atoms = belief.atoms
     places = torch.searchsorted(x[0].contiguous(), values[0])
     inside = (places > 0) & (places < x.shape[1])  # not at a bound
@@ -202,7 +201,7 @@ def test_the_mean_is_exact():
     belief = believed(codec, curve)
 
     def density(z: float) -> float:
-        return curve.density(torch.tensor([[z]], dtype=torch.float64)).item()
+        return curve.pdf(torch.tensor([[z]], dtype=torch.float64)).item()
 
     def weighed(z: float) -> float:
         return codec.map.inverse(np.array([z])).clip(*codec.bounds).item() * density(z)
@@ -235,7 +234,7 @@ def test_the_typical_number_is_between_the_median_and_the_answer_in_the_middle_o
     assert torch.equal(belief.typical(), median)
     low, high = belief.quantile(0.4), belief.quantile(0.6)
     for answer in (belief.quantile(0.5), belief.quantile(0.55), belief.quantile(1 - 1e-6)):
-        typical, close = belief.answering(answer).typical(), 1e-6 * (1 + answer.abs())
+        typical, close = belief.with_answer(answer).typical(), 1e-6 * (1 + answer.abs())
         ends = torch.minimum(median, answer) - close, torch.maximum(median, answer) + close
         assert bool(((typical >= ends[0]) & (typical <= ends[1])).all())
         assert bool(((typical >= low - close) & (typical <= high + close)).all())
@@ -244,12 +243,13 @@ def test_the_typical_number_is_between_the_median_and_the_answer_in_the_middle_o
 def test_a_repeated_number_that_is_the_median_is_said():
     codec = fitted("spiked", "quantile")
     masses = torch.tensor([0.5, 0.5, *[0.0] * (len(codec.atoms) - 1)]).clamp(min=1e-9).expand(3, -1)
-    belief = NumberBelief(mixture(), masses.log(), torch.zeros(3, dtype=torch.long), Tables([codec]))
+    belief = NumberBelief(mixture(), masses.log(), torch.zeros(3, dtype=torch.long), CodecTables([codec]))
     assert belief.median().tolist() == [0.0] * 3
     answer = torch.full((3,), 1.5, dtype=torch.float64)
-    assert belief.answering(answer).typical().tolist() == [0.0] * 3
+    assert belief.with_answer(answer).typical().tolist() == [0.0] * 3
     assert (
-        belief.estimating(belief.median(), answer, torch.ones(3, dtype=torch.float64)).typical().tolist() == [0.0] * 3
+        belief.with_estimate(belief.median(), answer, torch.ones(3, dtype=torch.float64)).typical().tolist()
+        == [0.0] * 3
     )
 
 
@@ -258,16 +258,16 @@ def test_an_estimate_takes_the_curve_along(data, code, kind):
     _, belief = made(data, code, kind)
     whole, none = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     estimate = belief.quantile(0.8)
-    moved = belief.estimating(belief.typical(), estimate, whole)
+    moved = belief.with_estimate(belief.typical(), estimate, whole)
     low, high = moved.quantile(0.4), moved.quantile(0.6)
-    typical = moved.answering(estimate + 1).pick(torch.tensor([1, 2])).typical()
+    typical = moved.with_answer(estimate + 1).pick(torch.tensor([1, 2])).typical()
     assert torch.allclose(typical, torch.minimum(torch.maximum(estimate, low), high)[1:])
-    assert belief.estimating(belief.typical(), estimate, none).curve is belief.curve
+    assert belief.with_estimate(belief.typical(), estimate, none).density is belief.density
     distance = belief.tables(belief.slot, estimate[:, None]) - belief.tables(belief.slot, belief.typical()[:, None])
     z = torch.randn(3, 5, dtype=torch.float64)
-    assert torch.allclose(moved.curve.cdf(z + distance), belief.curve.cdf(z), atol=1e-9)
-    half = belief.estimating(belief.typical(), estimate, whole / 2)
-    assert torch.allclose(half.curve.cdf(z), (moved.curve.cdf(z) + belief.curve.cdf(z)) / 2, atol=1e-9)
+    assert torch.allclose(moved.density.cdf(z + distance), belief.density.cdf(z), atol=1e-9)
+    half = belief.with_estimate(belief.typical(), estimate, whole / 2)
+    assert torch.allclose(half.density.cdf(z), (moved.density.cdf(z) + belief.density.cdf(z)) / 2, atol=1e-9)
 
 
 @for_each(("data", "code", "kind"), KINDS)
@@ -413,12 +413,12 @@ def test_values_of_codes_are_what_is_decoded(data, code, kind):
 # ---------------------------------------------------------------- what others have
 
 
-def recalled(codec: NumberCodec, others: list[float], mass: list[list[float]], said: list[float] | None = None):
+def interpolated(codec: NumberCodec, others: list[float], mass: list[list[float]], said: list[float] | None = None):
     """Beliefs of 2 rows, and what they are with so much (P, K) of their mass for what others have."""
     belief = believed(codec, mixture(2))
     codes = codec.encode(others).expand(2, -1, -1)
     own = None if said is None else torch.tensor(said, dtype=torch.float64).expand(2, -1)
-    return belief, belief.recalled(codes, torch.tensor(mass, dtype=torch.float64).expand(2, -1, -1), own)
+    return belief, belief.interpolated(codes, torch.tensor(mass, dtype=torch.float64).expand(2, -1, -1), own)
 
 
 @for_each("data", LEAVES)
@@ -427,7 +427,7 @@ def test_mass_is_given_to_the_values_of_others_and_the_rest_stays(data):
     others = [float(one) for one in LEAVES[data][1][:2]]
     whole = [int(one) for one in others] if codec.whole else others
     none = [0.0, 0.0]
-    before, after = recalled(codec, whole, [[0.25, 0.5], *(none for _ in NEAR)])
+    before, after = interpolated(codec, whole, [[0.25, 0.5], *(none for _ in KERNEL_WIDTHS)])
     values = [whole[0], whole[1], *(LEAVES[data][1][5:8])]
     for value in dict.fromkeys(values):
         codes = codec.encode([value]).expand(2, -1)
@@ -442,9 +442,9 @@ def test_mass_is_given_to_the_values_of_others_and_the_rest_stays(data):
 def test_mass_for_what_is_near_spreads_further_each_time():
     codec = fitted("skewed")
     spreads = []
-    for kernel in range(1 + len(NEAR)):
-        mass = [[0.0]] * kernel + [[1.0]] + [[0.0]] * (len(NEAR) - kernel)
-        _, after = recalled(codec, [2.0], mass)
+    for kernel in range(1 + len(KERNEL_WIDTHS)):
+        mass = [[0.0]] * kernel + [[1.0]] + [[0.0]] * (len(KERNEL_WIDTHS) - kernel)
+        _, after = interpolated(codec, [2.0], mass)
         low, high = after.interval(0.9)
         assert (low <= 2).all()
         assert (high >= 2).all()
@@ -455,8 +455,8 @@ def test_mass_for_what_is_near_spreads_further_each_time():
 
 def test_the_answer_is_the_mean_that_was_learnt():
     codec = fitted("skewed")
-    none = [[0.0, 0.0]] * (1 + len(NEAR))
-    before, after = recalled(codec, [1.0, 4.0], none, [0.5, 0.0, 0.25, 0.25])
+    none = [[0.0, 0.0]] * (1 + len(KERNEL_WIDTHS))
+    before, after = interpolated(codec, [1.0, 4.0], none, [0.5, 0.0, 0.25, 0.25])
     assert after.expected().tolist() == pytest.approx((before.mean() / 2 + 1.25).tolist())
     assert after.pick(torch.tensor([1])).expected().tolist() == after.expected()[1:].tolist()
     assert after.median().tolist() == pytest.approx(before.median().tolist())
@@ -464,7 +464,7 @@ def test_the_answer_is_the_mean_that_was_learnt():
 
 def test_where_nobody_has_anything_a_belief_stays_what_it_is():
     codec = fitted("spiked")
-    before, after = recalled(codec, [0.0, 2.5], [[0.0, 0.0]] * (1 + len(NEAR)))
+    before, after = interpolated(codec, [0.0, 2.5], [[0.0, 0.0]] * (1 + len(KERNEL_WIDTHS)))
     codes = codec.encode([0.0, 2.5])
     assert after.log_prob(codes).tolist() == pytest.approx(before.log_prob(codes).tolist(), rel=1e-5)
     assert after.mean().tolist() == pytest.approx(before.mean().tolist())
@@ -477,12 +477,12 @@ def test_how_often_an_atom_occurs_is_how_often_it_is_drawn(data, kind):
     """Of the curve, too: within its step, and beyond all that was met where it is the end of that."""
     codec = fitted(data)
     belief = believed(codec, CURVES[kind](codec))
-    told, many = belief.occurring(), 20_000
+    told, many = belief.atom_probabilities(), 20_000
     assert told.shape == (3, len(codec.atoms))
     assert (told > belief.atoms[1]).any()
     generator = torch.Generator().manual_seed(0)
     for row in range(3):
         drawn = belief.pick(torch.full((many,), row))
-        atom = drawn.met(drawn.sample(generator=generator))[:, 3].long()
+        atom = drawn.within_training(drawn.sample(generator=generator))[:, 3].long()
         found = (atom + 1).bincount(minlength=1 + len(codec.atoms))[1:] / many
         assert found.tolist() == pytest.approx(told[row].tolist(), abs=5 / math.sqrt(many) / 2)

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from tables import examples, for_each
 
 from kbdisk.leaves.number import NumberCodec, NumberConfig
-from kbdisk.leaves.number.codec import FAR, OPEN
-from kbdisk.leaves.number.config import BELIEFS, CODES, EMBEDDINGS
-from kbdisk.leaves.number.embeddings import EMBEDDINGS as EMBEDDING_CLASSES
-from kbdisk.leaves.number.heads import HEADS
-from kbdisk.leaves.number.maps import CODES as CODE_FUNCTIONS
+from kbdisk.leaves.number.codec import BELIEF_NAMES, CODE_NAMES, EMBEDDING_NAMES, MAX_CODE, OPEN_WIDTH
+from kbdisk.leaves.number.decoder import HEADS
+from kbdisk.leaves.number.encoder import EMBEDDINGS
+from kbdisk.leaves.number.transforms import CODE_MAPS
 from kbdisk.schemas.kinds import Number
 
 ANY = st.floats(-1e300, 1e300) | st.integers(-(10**20), 10**20) | st.decimals(-1000, 1000, places=2)
@@ -60,7 +59,7 @@ def test_the_leaf_knows_better():
     assert isinstance(fitted([1.0, 2.0], Number(integer=True)).decode(torch.zeros(1, 4))[0], int)
 
 
-@for_each("code", CODES)
+@for_each("code", CODE_NAMES)
 @settings(max_examples=examples(30))
 @given(values=st.lists(ANY, min_size=1, max_size=40), atoms=st.sampled_from([0, 3]))
 def test_values_come_back_within_what_codes_tell_apart(code, values, atoms):
@@ -76,7 +75,7 @@ def test_values_come_back_within_what_codes_tell_apart(code, values, atoms):
     x, _, _ = codec.map.knots
     left = np.maximum(np.searchsorted(x, numbers) - 1, 0)
     rounding = np.maximum(np.abs(numbers), np.abs(back)) * 1e-12 + np.abs(x[left]) * 1e-15
-    near = np.abs(z) < FAR  # beyond, all is one
+    near = np.abs(z) < MAX_CODE  # beyond, all is one
     assert ((least - rounding <= numbers) & (numbers <= most + rounding))[near].all()
     atom = codes[:, 3].numpy() >= 0
     assert ((least - rounding <= back) & (back <= most + rounding))[near & ~atom].all()
@@ -97,11 +96,11 @@ def test_whole_numbers_come_back_whole(values):
     assert all(type(value) is int for value in back)
 
 
-@for_each("code", sorted(CODE_FUNCTIONS))
+@for_each("code", sorted(CODE_MAPS))
 @given(values=st.lists(st.integers(-9999, 9999).map(lambda cents: cents / 100), min_size=1, max_size=60))
 def test_the_least_and_the_greatest_are_known(code, values):
     codec = fitted(values, code=code)
-    assert [round(one, codec.decimals) for one in codec.met] == [min(values), max(values)]
+    assert [round(one, codec.decimals) for one in codec.training_range] == [min(values), max(values)]
 
 
 def test_atoms_come_back_exactly_however_fine():
@@ -149,7 +148,7 @@ def test_huge_tiny_and_whole_numbers_beyond_floats_work():
 
 
 @for_each("values", [[], [7], [7.5] * 40, [1, 2]])
-@for_each("code", CODES)
+@for_each("code", CODE_NAMES)
 def test_few_values_are_enough(values, code):
     codec = fitted(values, code=code)
     codes = codec.encode([*values, 3, -(10**6)])
@@ -174,7 +173,7 @@ def test_what_is_decoded_stays_within_the_bounds():
 
 def test_steps_at_bounds_have_no_end():
     codes = fitted([1, 2, 3], Number(minimum=1, maximum=3)).encode([1, 2, 3])
-    assert (codes[:, 1:3] >= OPEN).tolist() == [[True, False], [False, False], [False, True]]
+    assert (codes[:, 1:3] >= OPEN_WIDTH).tolist() == [[True, False], [False, False], [False, True]]
 
 
 def test_steps_are_seen_in_float64():
@@ -202,7 +201,7 @@ def test_what_does_not_fit_is_refused_with_the_reason(value, complaint):
         codec.encode([1, value, 2])
 
 
-@for_each("code", CODES)
+@for_each("code", CODE_NAMES)
 @for_each("values", [[], [5], [0.25, 0.5, 7], [1] * 20 + [2, 3, 4], [1e300, 2e-300, Decimal("1.5")]])
 def test_a_codec_is_plain_data(code, values):
     codec = fitted(values, Number(minimum=0, transform="log"), code=code)
@@ -213,7 +212,7 @@ def test_a_codec_is_plain_data(code, values):
 
 def test_the_schema_advises_the_code_where_the_config_leaves_it_open():
     values = [1.0, 10.0, 100.0, 1000.0]
-    by_code = {code: fitted(values, code=code).map for code in CODES}
+    by_code = {code: fitted(values, code=code).map for code in CODE_NAMES}
     assert by_code["auto"] == by_code["quantile"]
     advised = {
         advice: fitted(values, Number(transform=advice)).map for advice in ("none", "log", "quantile", "standard")
@@ -230,9 +229,9 @@ def test_a_blank_row_is_decoded_to_something():
 
 
 def test_choices_have_names_that_are_checked():
-    assert set(CODES) == {"auto", *CODE_FUNCTIONS}
-    assert set(EMBEDDINGS) == set(EMBEDDING_CLASSES)
-    assert set(BELIEFS) == set(HEADS)
+    assert set(CODE_NAMES) == {"auto", *CODE_MAPS}
+    assert set(EMBEDDING_NAMES) == set(EMBEDDINGS)
+    assert set(BELIEF_NAMES) == set(HEADS)
     with pytest.raises(ValueError, match="code: expected one of auto, quantile, standard, minmax, log, got 'rank'"):
         NumberConfig(code="rank")
     with pytest.raises(ValueError, match="components: expected at least 1, got 0"):

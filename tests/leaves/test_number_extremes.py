@@ -15,9 +15,8 @@ from models import run_file
 from tables import examples
 
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig
-from kbdisk.leaves.number.config import CODES
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.codec import CODE_NAMES, CodecTables
+from kbdisk.leaves.number.densities import Mixture
 from kbdisk.schemas.kinds import MAX_NUMBER, Number
 
 NUMBERS = (
@@ -29,7 +28,7 @@ NUMBERS = (
 
 
 @settings(max_examples=examples(8))
-@given(st.lists(NUMBERS, min_size=1, max_size=12), st.sampled_from(CODES[1:]))
+@given(st.lists(NUMBERS, min_size=1, max_size=12), st.sampled_from(CODE_NAMES[1:]))
 def test_any_column_has_finite_codes_and_answers_within_what_was_seen(values, code):
     codec = NumberCodec.fit(Number(), values, NumberConfig(code=code), None)
     codes = codec.encode(values)
@@ -38,7 +37,9 @@ def test_any_column_has_finite_codes_and_answers_within_what_was_seen(values, co
     ends = codes[:, 0].min(), codes[:, 0].max()
     middle = ((ends[0] + ends[1]) / 2).reshape(1, 1)
     slot, shares = torch.zeros(1, dtype=torch.long), torch.zeros(1, 1 + len(codec.atoms)).log_softmax(1)
-    belief = NumberBelief(Mixture(torch.zeros(1, 1), middle, torch.full((1, 1), 1e-3)), shares, slot, Tables([codec]))
+    belief = NumberBelief(
+        Mixture(torch.zeros(1, 1), middle, torch.full((1, 1), 1e-3)), shares, slot, CodecTables([codec])
+    )
     answers = torch.stack([belief.median(), belief.expected(), *belief.interval(0.9)])
     assert answers.isfinite().all()
     assert belief.log_prob(codes[:1]).isfinite().all()

@@ -10,11 +10,11 @@ import torch
 from tables import for_each
 from torch import Tensor
 
-from kbdisk.leaves import KINDS
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, NumberEncoder
-from kbdisk.leaves.number.config import BELIEFS, EMBEDDINGS
-from kbdisk.leaves.number.embeddings import squeezed
+from kbdisk.leaves.number.codec import BELIEF_NAMES, EMBEDDING_NAMES
+from kbdisk.leaves.number.encoder import squeezed
+from kbdisk.leaves.registry import KINDS
 from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
@@ -62,10 +62,12 @@ CHOICES = [{}, {"shared": True}, {"atoms": 0}, {"code": "log"}, {"code": "minmax
 
 
 @pytest.mark.slow
-@for_each("belief", BELIEFS)
+@for_each("belief", BELIEF_NAMES)
 @for_each(("choices", "slots"), [*((one, SLOTS) for one in CHOICES), ({}, [1]), ({}, []), ({"shared": True}, [])])
 def test_every_option_works_from_end_to_end(belief, choices, slots):
-    embedding = EMBEDDINGS[(BELIEFS.index(belief) + len(slots)) % len(EMBEDDINGS)]  # each with each in turn
+    embedding = EMBEDDING_NAMES[
+        (BELIEF_NAMES.index(belief) + len(slots)) % len(EMBEDDING_NAMES)
+    ]  # each with each in turn
     codecs, encoder, decoder = parts(setting(replace(SMALL, belief=belief, embedding=embedding, **choices)))
     codes, own = encoded(codecs, slots), rows(slots)
     believed = decoder(encoder(codes, own), own)
@@ -88,15 +90,15 @@ def test_every_option_works_from_end_to_end(belief, choices, slots):
 
 
 def test_all_parameters_learn():
-    for belief, embedding in zip(BELIEFS, EMBEDDINGS, strict=True):
+    for belief, embedding in zip(BELIEF_NAMES, EMBEDDING_NAMES, strict=True):
         _, encoder, decoder = parts(setting(replace(SMALL, belief=belief, embedding=embedding)))
         own, codes = rows(SLOTS), encoded(parts(setting())[0], SLOTS)
         belief = decoder(encoder(codes, own), own)
-        (belief.log_prob(codes) + belief.aside(codes)).sum().backward()
+        (belief.log_prob(codes) + belief.auxiliary_loss(codes)).sum().backward()
         assert all(each.grad is not None for each in [*encoder.parameters(), *decoder.parameters()])
 
 
-@for_each("belief", BELIEFS)
+@for_each("belief", BELIEF_NAMES)
 def test_bf16_autocast_leaves_beliefs_in_float32(belief):
     codecs, encoder, decoder = parts(setting(replace(SMALL, belief=belief)))
     codes, own = encoded(codecs, SLOTS), rows(SLOTS)
@@ -160,7 +162,7 @@ def test_dice_has_no_value_beyond_which_all_are_one():
     assert ((places > 0) & (places < 1)).all()
 
 
-@for_each("embedding", EMBEDDINGS)
+@for_each("embedding", EMBEDDING_NAMES)
 def test_the_farthest_numbers_that_there_are_can_be_read(embedding):
     codecs, encoder, _ = parts(setting(replace(SMALL, embedding=embedding)))
     codes = codecs[2].encode([-1e300, -1e9, 1e9, 1e300])
@@ -234,5 +236,5 @@ def test_a_single_gaussian_of_unit_variance_is_the_squared_error():
     own = Rows(torch.zeros(20, dtype=torch.long), [20], torch.randn(20, WIDTH))
     codes = codec.encode(values[:20])
     believed = decoder(torch.randn(20, WIDTH), own)
-    surplus = believed.log_prob(codes) + (codes[:, 0] - believed.curve.mean[:, 0]).square() / 2
+    surplus = believed.log_prob(codes) + (codes[:, 0] - believed.density.mean[:, 0]).square() / 2
     assert surplus.tolist() == pytest.approx([surplus[0].item()] * 20, abs=1e-3)

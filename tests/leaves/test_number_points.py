@@ -8,10 +8,9 @@ import torch
 from tables import for_each
 
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.number.codec import NumberCodec
-from kbdisk.leaves.number.config import NumberConfig
+from kbdisk.leaves.number.belief import HUBER_DELTA, PointEstimates
+from kbdisk.leaves.number.codec import NumberCodec, NumberConfig
 from kbdisk.leaves.number.decoder import NumberDecoder
-from kbdisk.leaves.number.point import FAR, Points
 from kbdisk.schemas.kinds import Number
 
 D = 8
@@ -51,10 +50,13 @@ def test_huge_numbers_have_moments():
     assert all(map(math.isfinite, codec([1e300, -1e300, 5e299, 2e298] * 5).moments))
 
 
-@for_each(("off", "cost"), [(0.0, 0.0), (1.0, 0.5), (-2.0, 2.0), (FAR + 1, FAR * (FAR + 1 - FAR / 2))])
+@for_each(
+    ("off", "cost"),
+    [(0.0, 0.0), (1.0, 0.5), (-2.0, 2.0), (HUBER_DELTA + 1, HUBER_DELTA * (HUBER_DELTA + 1 - HUBER_DELTA / 2))],
+)
 def test_an_error_costs_half_its_square_and_far_out_its_size(off, cost):
-    points = Points(torch.zeros(1), torch.tensor([10.0]).double(), torch.tensor([4.0]).double(), 0.5)
-    assert float(points.cost(torch.tensor([10 + 4 * off]).double())) == pytest.approx(0.5 * cost)
+    points = PointEstimates(torch.zeros(1), torch.tensor([10.0]).double(), torch.tensor([4.0]).double(), 0.5)
+    assert float(points.loss(torch.tensor([10 + 4 * off]).double())) == pytest.approx(0.5 * cost)
 
 
 def test_what_is_expected_is_half_way_between_the_mean_and_the_point():
@@ -75,7 +77,7 @@ def test_without_points_nothing_is_learnt_aside_and_the_mean_is_expected():
     own = codec([float(one) for one in range(100)])
     belief = decoder(own, point=0.0)(torch.randn(2, D), rows(2))
     assert torch.equal(belief.expected(), belief.mean())
-    assert torch.equal(belief.aside(own.encode([1.0, 2.0])), torch.zeros(2))
+    assert torch.equal(belief.auxiliary_loss(own.encode([1.0, 2.0])), torch.zeros(2))
 
 
 def test_points_learn_the_mean_where_the_belief_may_be_anything():
@@ -86,7 +88,7 @@ def test_points_learn_the_mean_where_the_belief_may_be_anything():
     optimizer = torch.optim.Adam(module.parameters(), lr=0.02)
     for _ in range(200):
         optimizer.zero_grad()
-        module(h, rows(100)).aside(codes).mean().backward()
+        module(h, rows(100)).auxiliary_loss(codes).mean().backward()
         optimizer.step()
     belief = module(h, rows(100))
     assert belief.points is not None

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kbdisk.leaves.number import NumberCodec, NumberConfig
-from kbdisk.leaves.number.tables import Tables
+from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
@@ -43,14 +43,14 @@ def rows(codecs) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_codes_are_those_of_the_codecs(codecs):
     slot, numbers = rows(codecs)
-    codes = Tables(codecs).codes(slot, numbers[:, None]).squeeze(1)
+    codes = CodecTables(codecs).codes(slot, numbers[:, None]).squeeze(1)
     for at, codec in enumerate(codecs):
         torch.testing.assert_close(codes[slot == at], codec.encode(numbers[slot == at].tolist()), rtol=1e-6, atol=1e-9)
 
 
 def test_the_way_back_and_the_slope_are_those_of_the_maps(codecs):
     slot, numbers = rows(codecs)
-    tables = Tables(codecs)
+    tables = CodecTables(codecs)
     z = torch.randn(len(slot), 3, dtype=torch.float64)
     values, slopes = tables.inverse(slot, z), tables.derivative(slot, numbers[:, None])
     for at, codec in enumerate(codecs):
@@ -62,7 +62,7 @@ def test_the_way_back_and_the_slope_are_those_of_the_maps(codecs):
 
 
 def test_snapped_numbers_are_those_that_can_be_written(codecs):
-    tables = Tables(codecs)
+    tables = CodecTables(codecs)
     slot = torch.arange(len(codecs)).repeat_interleave(200)
     drawn = tables.inverse(slot, torch.randn(len(slot), 1, dtype=torch.float64))
     snapped = tables.snapped(slot, drawn).squeeze(1)
@@ -81,5 +81,5 @@ def test_snapped_numbers_are_those_that_can_be_written(codecs):
 
 def test_a_table_of_ten_thousand_slots_is_small():
     codec = NumberCodec.fit(Number(), RANDOM.normal(size=300).tolist() + [0.0] * 50, NumberConfig(), None)
-    size = sum(table.nbytes for table in Tables([codec] * 100).buffers())
+    size = sum(table.nbytes for table in CodecTables([codec] * 100).buffers())
     assert size * 100 < 100e6

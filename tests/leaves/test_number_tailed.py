@@ -13,9 +13,8 @@ from tables import for_each
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberBelief, NumberCodec, NumberConfig, NumberDecoder
-from kbdisk.leaves.number.mixture import Mixture
-from kbdisk.leaves.number.tables import Tables
-from kbdisk.leaves.number.tailed import SHARE, Tailed, Tails
+from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.number.densities import TAIL_MASS, HeavyTailed, HeavyTails, Mixture
 from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
@@ -28,10 +27,10 @@ def fitted(code: str = "standard", belief: str = "mixture") -> NumberCodec:
     return NumberCodec.fit(Number(), VALUES, NumberConfig(code=code, belief=belief, atoms=0), None)
 
 
-def tailed(codec: NumberCodec, share: float = SHARE) -> Tailed:
+def tailed(codec: NumberCodec, share: float = TAIL_MASS) -> HeavyTailed:
     """One Gaussian, and a tail."""
     curve = Mixture(torch.zeros(1, 1), torch.full((1, 1), 0.375), torch.full((1, 1), 0.25))
-    return replace(Tails([codec])(curve, FIRST), share=share)
+    return replace(HeavyTails([codec])(curve, FIRST), share=share)
 
 
 def scipys(codec: NumberCodec, share: float) -> list[tuple[float, stats.rv_continuous]]:
@@ -48,21 +47,21 @@ def rows(count: int) -> Rows:
     return Rows(torch.zeros(count, dtype=torch.long), [count], torch.randn(count, WIDTH))
 
 
-@for_each("share", [SHARE, 0.3])
+@for_each("share", [TAIL_MASS, 0.3])
 def test_a_tailed_curve_is_scipys(share):
     codec = fitted()
     curve, laws = tailed(codec, share), scipys(codec, share)
     at = np.concatenate([-(10.0 ** np.arange(6, -3, -1)), np.linspace(-4, 4, 33), 10.0 ** np.arange(-2, 7)])
     z = torch.from_numpy(at)[None]
     assert curve.cdf(z)[0].numpy() == pytest.approx(sum(w * law.cdf(at) for w, law in laws), abs=1e-9)
-    assert curve.density(z)[0].numpy() == pytest.approx(sum(w * law.pdf(at) for w, law in laws), rel=1e-6)
+    assert curve.pdf(z)[0].numpy() == pytest.approx(sum(w * law.pdf(at) for w, law in laws), rel=1e-6)
     assert curve.mean_code().item() == pytest.approx(sum(w * law.mean() for w, law in laws), abs=1e-6)
     for end in (-3.0, 0.2, 5.0):
         area = sum(w * integrate.quad(law.cdf, -np.inf, end, limit=500)[0] for w, law in laws)
-        assert curve.shortfall(torch.tensor([[end]]).double()).item() == pytest.approx(area, abs=1e-6)
+        assert curve.integrated_cdf(torch.tensor([[end]]).double()).item() == pytest.approx(area, abs=1e-6)
 
 
-@for_each("share", [SHARE, 0.3])
+@for_each("share", [TAIL_MASS, 0.3])
 def test_the_mass_of_a_step_is_the_cdfs_however_far(share):
     codec = fitted()
     values = [100.0, 130.5, 0.0, -1e3, 1e4, -1e6, 1e7]
@@ -93,7 +92,7 @@ def test_what_is_seen_in_training_costs_no_more_for_the_tail(belief):
     with torch.no_grad():
         believed = decoder(belief, codec)(torch.randn(500, WIDTH), rows(500))
     codes = codec.encode(VALUES)
-    without = replace(believed, curve=believed.curve.curve)
+    without = replace(believed, density=believed.density.density)
     torch.testing.assert_close(believed.log_prob(codes), without.log_prob(codes), rtol=0, atol=1e-3)
 
 
@@ -101,7 +100,7 @@ def test_the_squared_error_stays_what_it_is_however_far():
     codec = fitted("standard", "mse")
     believed = decoder("mse", codec)(torch.randn(3, WIDTH), rows(3))
     codes = codec.encode([100.0, 1e4, 1e6])
-    square = (codes[:, 0] - believed.curve.mean[:, 0]).double().square() / 2
+    square = (codes[:, 0] - believed.density.mean[:, 0]).double().square() / 2
     constant = math.log(codec.step * codec.map.after / math.sqrt(2 * math.pi))
     assert (-believed.log_prob(codes) + constant).tolist() == pytest.approx(square.tolist(), rel=1e-4, abs=1e-2)
 
@@ -109,7 +108,7 @@ def test_the_squared_error_stays_what_it_is_however_far():
 def test_the_masses_of_all_steps_sum_to_one():
     leaf = Number(integer=True, minimum=0, maximum=400)
     codec = NumberCodec.fit(leaf, [round(value) for value in VALUES if value >= 0], NumberConfig(atoms=0), None)
-    belief = NumberBelief(tailed(codec, 0.3), torch.zeros(1, 1), FIRST, Tables([codec]))
+    belief = NumberBelief(tailed(codec, 0.3), torch.zeros(1, 1), FIRST, CodecTables([codec]))
     codes = codec.encode(list(range(401)))
     masses = belief.pick(torch.zeros(401, dtype=torch.long)).log_prob(codes).double().exp()
     assert masses.sum().item() == pytest.approx(1, abs=1e-4)
@@ -132,6 +131,8 @@ def test_gradients_are_those_of_the_curve_where_it_has_the_mass_and_vanish_where
     curve = Mixture(torch.zeros(2, 1), mean, torch.full((2, 1), 0.25))
     codes = codec.encode([100.0, 1e9])
     (own,) = torch.autograd.grad(curve.log_mass(codes).sum(), mean)
-    (tail,) = torch.autograd.grad(Tails([codec])(curve, torch.zeros(2, dtype=torch.long)).log_mass(codes).sum(), mean)
+    (tail,) = torch.autograd.grad(
+        HeavyTails([codec])(curve, torch.zeros(2, dtype=torch.long)).log_mass(codes).sum(), mean
+    )
     assert tail[0].item() == pytest.approx(own[0].item(), rel=1e-3)
     assert tail[1].item() == 0 < own[1].abs().item()

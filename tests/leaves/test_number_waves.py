@@ -1,4 +1,4 @@
-"""Whole numbers are read by their remainders: what is even is told from what is odd, however large it is."""
+"""SingleStep numbers are read by their remainders: what is even is told from what is odd, however large it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tables import for_each
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberEncoder
-from kbdisk.leaves.number.waves import PERIODS, Waves
+from kbdisk.leaves.number.encoder import PERIODS, Remainders
 from kbdisk.schemas.kinds import Number
 
 WHOLE = NumberCodec.fit(Number(integer=True), list(range(2000)), NumberConfig(), None)
@@ -16,7 +16,7 @@ SETTING = Setting(width=8, groups=[0, 1], config=NumberConfig())
 
 
 def waves(values: list[int]) -> torch.Tensor:
-    own = Waves([WHOLE, BROKEN], SETTING)
+    own = Remainders([WHOLE, BROKEN], SETTING)
     rows = Rows(torch.zeros(len(values), dtype=torch.long), [len(values), 0], torch.zeros(len(values), 8))
     with torch.no_grad():
         return own(WHOLE.encode(values)[:, 0], rows)
@@ -31,7 +31,7 @@ def test_what_has_the_same_remainders_is_the_same_and_else_another():
 
 
 def test_numbers_that_are_not_whole_have_none():
-    own = Waves([WHOLE, BROKEN], SETTING)
+    own = Remainders([WHOLE, BROKEN], SETTING)
     rows = Rows(torch.ones(3, dtype=torch.long), [0, 3], torch.zeros(3, 8))
     assert own(BROKEN.encode([1.0, 2.5, 3.0])[:, 0], rows).abs().max() == 0
 

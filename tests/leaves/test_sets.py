@@ -16,24 +16,36 @@ from torch import Tensor
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.labels import Labels
-from kbdisk.leaves.setbelief import CountedSets, FreeSets
-from kbdisk.leaves.sets import SetCodec, SetConfig, SetDecoder, SetEncoder
-from kbdisk.leaves.subsets import NEVER, subsets, total
+from kbdisk.leaves.set import (
+    LOG_ZERO,
+    ConditionalBernoulli,
+    IndependentBernoulli,
+    SetCodec,
+    SetConfig,
+    SetDecoder,
+    SetEncoder,
+    log_symmetric_polynomial,
+    subset_sums,
+)
 from kbdisk.schemas.kinds import Category, Link, Set
 
 LABELS = 6
 
 
-def counted(rows: int = 1, top: int = 2, most: int = LABELS, more: bool = True, labels: int = LABELS) -> CountedSets:
+def counted(
+    rows: int = 1, top: int = 2, most: int = LABELS, more: bool = True, labels: int = LABELS
+) -> ConditionalBernoulli:
     """A belief drawn at random: own probabilities of 0 to `top` members, and perhaps of more."""
     logits = 3 * torch.randn(rows, LABELS)
     logits[:, labels:] = -torch.inf
     counts = torch.randn(rows, top + 1 + more).log_softmax(1)
-    return CountedSets(logits, counts, torch.full((rows,), top), torch.full((rows,), most), torch.zeros(rows))
+    return ConditionalBernoulli(logits, counts, torch.full((rows,), top), torch.full((rows,), most), torch.zeros(rows))
 
 
-def free(rows: int = 1) -> FreeSets:
-    return FreeSets(3 * torch.randn(rows, LABELS), torch.zeros(rows), torch.full((rows,), LABELS), torch.zeros(rows))
+def free(rows: int = 1) -> IndependentBernoulli:
+    return IndependentBernoulli(
+        3 * torch.randn(rows, LABELS), torch.zeros(rows), torch.full((rows,), LABELS), torch.zeros(rows)
+    )
 
 
 def every_set(labels: int = LABELS, most: int = LABELS) -> list[tuple[int, ...]]:
@@ -70,7 +82,7 @@ def test_probabilities_of_all_sets_add_up_to_one(belief):
 def test_sums_over_subsets_are_those_of_enumeration_at_any_scale():
     for scale in (0.1, 10, 300):
         logits = scale * torch.randn(4, LABELS, dtype=torch.float64)
-        total = subsets(logits, LABELS).total
+        total = subset_sums(logits, LABELS).total
         for size in range(LABELS + 1):
             each = torch.stack([logits[:, list(members)].sum(1) for members in combinations(range(LABELS), size)])
             torch.testing.assert_close(total[:, size], each.logsumexp(0))
@@ -83,10 +95,10 @@ def test_the_sum_over_subsets_of_one_size_is_the_same_whatever_the_sizes_of_othe
     for row, (odds, _) in enumerate(rows):
         logits[row, : len(odds)] = torch.tensor(odds, dtype=torch.float64)
     number = torch.tensor([size for _, size in rows], dtype=torch.long)
-    found = total(logits, number)
+    found = log_symmetric_polynomial(logits, number)
     for row, (odds, size) in enumerate(rows):
         if size > len(odds):
-            assert found[row] < NEVER / 2
+            assert found[row] < LOG_ZERO / 2
         else:
             sums = [math.fsum(some) for some in combinations(odds, size)]
             assert math.isclose(
@@ -101,14 +113,16 @@ def test_gradients_of_a_log_probability_are_right():
 
     def log_prob(logits, counts):
         top, most, unmet = torch.full((3,), 2), torch.full((3,), LABELS), torch.zeros(3, dtype=torch.float64)
-        return CountedSets(logits, counts.log_softmax(1), top, most, unmet).log_prob(codes)
+        return ConditionalBernoulli(logits, counts.log_softmax(1), top, most, unmet).log_prob(codes)
 
     assert torch.autograd.gradcheck(log_prob, (logits, counts))
 
 
 def test_gradients_stay_finite_where_labels_are_padded_and_odds_extreme():
     logits = torch.tensor([[80.0, -80.0, 0.0, -torch.inf], [0.0, 1.0, -torch.inf, -torch.inf]], requires_grad=True)
-    belief = CountedSets(logits, torch.zeros(2, 3).log_softmax(1), *torch.tensor([[2, 2], [4, 4]]), torch.zeros(2))
+    belief = ConditionalBernoulli(
+        logits, torch.zeros(2, 3).log_softmax(1), *torch.tensor([[2, 2], [4, 4]]), torch.zeros(2)
+    )
     belief.log_prob(coded([(0, 1), (1,)])).sum().backward()
     assert logits.grad.isfinite().all()
     assert (logits.grad != 0).any()
@@ -182,7 +196,7 @@ def test_never_are_more_members_drawn_than_allowed():
         codecs, _, decoder = modules([(Set(Category(), most=3), many)], config)
         h = 20 * torch.randn(200, 16)
         belief = decoder(h, rows_of([0] * 200))
-        assert isinstance(belief, FreeSets if config.counted == 5 else CountedSets)
+        assert isinstance(belief, IndependentBernoulli if config.counted == 5 else ConditionalBernoulli)
         for codes in (belief.mode(), belief.sample(), belief.sample(0.3)):
             assert ((codes >= 0).sum(1) <= 3).all()
             assert codecs[0].encode(codecs[0].decode(codes)).shape[1] <= 3
@@ -194,7 +208,7 @@ def test_of_many_labels_one_is_the_likeliest_where_training_had_no_empty_set(emp
     codecs, _, decoder = modules([(Set(Category()), [*many, *empty])], SetConfig(counted=5))
     assert codecs[0].least == least
     belief = decoder(torch.zeros(7, 16), rows_of([0] * 7))
-    assert isinstance(belief, FreeSets)
+    assert isinstance(belief, IndependentBernoulli)
     assert (belief.probs < 0.5).all()
     assert ((belief.mode() >= 0).sum(1) == least).all()
 

@@ -10,10 +10,10 @@ import torch
 from tables import for_each
 
 from kbdisk.entity import Text as TextValue
-from kbdisk.leaves import KINDS
 from kbdisk.leaves.base import Rows, Setting
+from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.text import Reader, TextCodec, TextConfig, TextDecoder, TextEncoder, Writer, build_reader
-from kbdisk.leaves.words import BYTES, EOS, PIECES, SPECIAL, Words
+from kbdisk.leaves.tokenizer import EOS, FIRST_BYTE, FIRST_PIECE, FIRST_WRITABLE, Tokenizer
 from kbdisk.network.mup import growths
 from kbdisk.schemas.kinds import Text
 
@@ -23,8 +23,8 @@ D = 16
 
 
 @pytest.fixture(scope="module")
-def words() -> Words:
-    return Words.fit(PHONES)
+def words() -> Tokenizer:
+    return Tokenizer.fit(PHONES)
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def codec(words) -> TextCodec:
     return TextCodec.fit(Text(), PHONES, CONFIG, words)
 
 
-def setting(words: Words | None, groups=(0, 1), **other) -> Setting:
-    return Setting(D, groups, CONFIG, words=words, **other)
+def setting(words: Tokenizer | None, groups=(0, 1), **other) -> Setting:
+    return Setting(D, groups, CONFIG, tokenizer=words, **other)
 
 
 def rows(counts: list[int], path: torch.Tensor | None = None) -> Rows:
@@ -155,7 +155,7 @@ def test_blank_rows_and_no_rows_do_no_harm(codec, words):
 def test_the_end_of_a_text_that_was_cut_is_not_scored(words):
     config = TextConfig(layers=1, heads=2, most=3)
     codec = TextCodec.fit(Text(), [], config, words)
-    belief = TextDecoder([codec], Setting(D, [0], config, words=words)).eval()(torch.randn(1, D), rows([1]))
+    belief = TextDecoder([codec], Setting(D, [0], config, tokenizer=words)).eval()(torch.randn(1, D), rows([1]))
     cut = codec.encode(["Nokia Lumia 7"])
     (longer,) = words.encode(["Nokia Lumia 7"])
     alike = [longer[None, :3], longer[None, :4]]
@@ -192,7 +192,7 @@ def test_under_bfloat16_beliefs_are_float32_and_near(codec, words):
     with torch.autocast("cpu", torch.bfloat16):
         belief = decoder(encoder(codes, rows([3, 3])), rows([3, 3]))
         log_prob = belief.log_prob(codes)
-        codes_of = [belief.sample(), belief.mode(), belief.beams(2)[0]]
+        codes_of = [belief.sample(), belief.mode(), belief.beam_search(2)[0]]
         entropy = belief.entropy()
     assert log_prob.dtype == entropy.dtype == torch.float32
     assert [each.shape[-1] for each in codes_of] == [12, 12, 12]
@@ -206,7 +206,9 @@ def test_texts_that_are_written_have_the_length_that_is_asked_of_them(words):
     codecs = [TextCodec.fit(Text(min_length=least), [], CONFIG, words) for least in (0, 5)]
     decoder = TextDecoder(codecs, setting(words)).eval()
     with torch.no_grad():
-        decoder.writer.scores.bias[BYTES + 128 - SPECIAL : PIECES - SPECIAL] = -50  # bytes that make no character
+        decoder.writer.scores.bias[
+            FIRST_BYTE + 128 - FIRST_WRITABLE : FIRST_PIECE - FIRST_WRITABLE
+        ] = -50  # bytes that make no character
     belief = decoder(torch.randn(40, D), rows([20, 20]))
     assert all(len(text) >= 5 for text in words.decode(belief.sample()[20:]))
     assert belief.pick(torch.tensor([1, 30])).least.tolist() == [0, 5]

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from kbdisk.leaves.text import Reader, TextConfig, Writer
-from kbdisk.leaves.text.layers import Tokens
-from kbdisk.leaves.text.packing import EXACT, LADDER, packed
-from kbdisk.leaves.words import BOS
+from kbdisk.leaves.text.transformer import MAX_EXACT, PADDED_LENGTHS, TokenEmbedding, pack
+from kbdisk.leaves.tokenizer import BOS
 
 LENGTHS = [3, 0, 17, 1, 40, 3, 18, 33, 16]
 
@@ -34,24 +33,24 @@ def writer() -> Writer:
 @given(st.lists(st.integers(0, 200), max_size=12))
 def test_every_token_is_packed_once_and_hardly_any_padding_is(lengths):
     ids = ids_of(lengths, 200)
-    packing = packed(torch.tensor(lengths, dtype=torch.long))
+    packing = pack(torch.tensor(lengths, dtype=torch.long))
     flat = packing.take(ids)
     room = [int((packing.row == text).sum()) for text in range(len(lengths))]
     assert all(length <= taken <= max(length, 1.125 * length) for length, taken in zip(lengths, room, strict=True))
     for text, length in enumerate(lengths):
         assert flat[packing.row == text][:length].equal(ids[text, :length])
     assert sum(texts * length for texts, length in packing.buckets) == len(flat)
-    real = torch.ones(len(flat), dtype=torch.bool) if packing.real is None else packing.real
+    real = torch.ones(len(flat), dtype=torch.bool) if packing.is_token is None else packing.is_token
     assert real.sum() == sum(lengths)
 
 
 def test_short_texts_are_not_padded_at_all():
-    assert packed(torch.arange(EXACT + 1)).real is None
-    assert LADDER[: EXACT + 3].tolist() == [*range(17), 18, 20]
+    assert pack(torch.arange(MAX_EXACT + 1)).is_token is None
+    assert PADDED_LENGTHS[: MAX_EXACT + 3].tolist() == [*range(17), 18, 20]
 
 
 def test_attention_over_packed_texts_is_that_over_each_alone():
-    packing = packed(torch.tensor(LENGTHS))
+    packing = pack(torch.tensor(LENGTHS))
     query, key, value = torch.randn(3, len(packing.row), 8)
     for causal in (False, True):
         together = packing.attend(query, key, value, 2, 0.3, causal)
@@ -95,7 +94,7 @@ def test_the_order_of_tokens_matters_and_that_of_texts_does_not(reader):
 
 def test_the_first_token_is_read_as_if_all_of_the_last_layer_were_worked_out(reader):
     whole = F.pad(ids_of(LENGTHS, 40), (1, 0), value=BOS)
-    packing = packed((whole != 0).sum(1))
+    packing = pack((whole != 0).sum(1))
     x = reader.tokens(packing.take(whole), packing)
     all_of_it = reader.transformer(x, packing)[packing.first]
     torch.testing.assert_close(reader.transformer(x, packing, first=True), all_of_it, atol=1e-5, rtol=1e-5)
@@ -123,7 +122,7 @@ def test_gradients_are_those_of_each_text_alone(reader):
 
 
 def test_tokens_are_blanked_while_training_and_only_then():
-    tokens, packing = Tokens(50, 8, 0.5), packed(torch.full((40,), 10))
+    tokens, packing = TokenEmbedding(50, 8, 0.5), pack(torch.full((40,), 10))
     given = torch.full((400,), 7)
     places = tokens.places(10)[packing.place]
     blank = (tokens(given, packing) == places).all(1).float().mean()

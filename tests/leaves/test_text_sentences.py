@@ -13,11 +13,11 @@ from torch import nn
 
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.text import SentenceReader, TextCodec, TextConfig, TextEncoder, build_reader
-from kbdisk.leaves.text.sentences import load_sentence_encoder
-from kbdisk.leaves.words import Words
+from kbdisk.leaves.text.encoder import load_sentence_encoder
+from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.kinds import Text
 
-WORDS = Words.fit(["Nokia Lumia", "Samsung Galaxy"] * 20)
+WORDS = Tokenizer.fit(["Nokia Lumia", "Samsung Galaxy"] * 20)
 
 
 class Standin(nn.Module):
@@ -40,7 +40,7 @@ def standin() -> Standin:
 
 @pytest.fixture
 def setting() -> Setting:
-    return Setting(8, [0], TextConfig(heads=2), words=WORDS)
+    return Setting(8, [0], TextConfig(heads=2), tokenizer=WORDS)
 
 
 def test_each_text_is_encoded_once_however_its_row_is_padded(standin, setting):
@@ -82,7 +82,7 @@ def test_copies_of_a_network_share_what_was_encoded(standin, setting):
 def test_text_encoders_read_by_it(standin, setting):
     codec = TextCodec.fit(Text(), [], TextConfig(), WORDS)
     reader = build_reader(setting, standin)
-    encoder = TextEncoder([codec], Setting(8, [0], TextConfig(), words=WORDS, reader=reader))
+    encoder = TextEncoder([codec], Setting(8, [0], TextConfig(), tokenizer=WORDS, reader=reader))
     assert encoder(codec.encode(["Nokia"]), Rows(torch.tensor([0]), [1], torch.randn(1, 8))).shape == (1, 8)
     assert "Nokia" in standin.asked
 
@@ -107,7 +107,7 @@ def test_the_name_in_the_config_is_loaded_by_sentence_transformers(standin, monk
     package.SentenceTransformer = make
     monkeypatch.setitem(sys.modules, "sentence_transformers", package)
     load_sentence_encoder.cache_clear()
-    setting = Setting(8, [0], TextConfig(sentence_encoder="folder/small"), words=WORDS)
+    setting = Setting(8, [0], TextConfig(sentence_encoder="folder/small"), tokenizer=WORDS)
     readers = [build_reader(setting), build_reader(setting)]
     load_sentence_encoder.cache_clear()
     assert all(isinstance(reader, SentenceReader) for reader in readers)
@@ -116,7 +116,7 @@ def test_the_name_in_the_config_is_loaded_by_sentence_transformers(standin, monk
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    setting = Setting(8, [0], TextConfig(sentence_encoder="small"), words=WORDS)
+    setting = Setting(8, [0], TextConfig(sentence_encoder="small"), tokenizer=WORDS)
     with pytest.raises(
         ValueError, match=r"expected the package sentence-transformers.*pip install 'kbdisk\[sentences\]'"
     ):

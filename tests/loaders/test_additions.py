@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from judges import canonical
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
-from kbdisk.loaders.rdf.additions import say_the_same
+from kbdisk.loaders.rdf.additions import is_isomorphic
 
 NODES = st.sampled_from("abcd").map(BlankNode) | st.sampled_from(["urn:x", "urn:y"]).map(NamedNode)
 QUADS = st.builds(
@@ -26,13 +26,13 @@ def called(quads, names):
 def test_what_is_found_may_have_other_names_and_any_order(data, before, new):
     names = dict(zip("abcd", data.draw(st.permutations(["k", "l", "m", "a"])), strict=True))
     found = data.draw(st.permutations(called([*before, *new], names)))
-    assert say_the_same(found, before, new)
-    assert say_the_same(called([*before, *new], names), before, new)
+    assert is_isomorphic(found, before, new)
+    assert is_isomorphic(called([*before, *new], names), before, new)
 
 
 @given(st.lists(QUADS, max_size=6), st.lists(QUADS, max_size=3), st.lists(QUADS, max_size=8))
 def test_it_is_told_as_by_comparing_all(before, new, found):
-    assert say_the_same(found, before, new) == (canonical(found) == canonical([*before, *new]))
+    assert is_isomorphic(found, before, new) == (canonical(found) == canonical([*before, *new]))
 
 
 @given(st.lists(QUADS, min_size=1, max_size=6), st.lists(QUADS, max_size=3), st.data())
@@ -40,5 +40,5 @@ def test_nothing_may_be_lost_or_be_too_much(before, new, data):
     every = list(dict.fromkeys([*before, *new]))
     left_out = data.draw(st.sampled_from(every))
     found = [quad for quad in every if quad != left_out]
-    assert not say_the_same(found, before, new)
-    assert not say_the_same(every, found, [])
+    assert not is_isomorphic(found, before, new)
+    assert not is_isomorphic(every, found, [])

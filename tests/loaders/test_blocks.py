@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
-from kbdisk.loaders.rdf import blocks, scan
+from kbdisk.loaders.rdf import blocks, syntax
 
 BLOCK = blocks.BEGIN + b"\nex:a ex:new 1 .\n" + blocks.END + b"\n"
 INSERTED = b"\n" + blocks.INSERTED + b"\n; ex:new 1 ;\n" + blocks.END + b"\n"
@@ -31,7 +31,7 @@ def triples(data: bytes) -> list[str]:
 
 @pytest.fixture(params=[1, 7, 64, 1 << 20], ids="chunks of {}".format)
 def chunks(request, monkeypatch):
-    monkeypatch.setattr(scan, "CHUNK", request.param)
+    monkeypatch.setattr(syntax, "CHUNK_SIZE", request.param)
 
 
 def test_a_block_is_left_out_and_every_other_byte_stays_where_it_was(chunks):
@@ -164,7 +164,7 @@ PARTS = [
 def test_the_pieces_of_any_bytes_are_the_bytes_and_do_not_depend_on_chunks(data, format, size):
     whole = blanked = b""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "CHUNK", size)
+        patch.setattr(syntax, "CHUNK_SIZE", size)
         whole = b"".join(text for _, text in blocks.pieces(io.BytesIO(data), format))
         blanked = without(data, format)
     assert whole == data

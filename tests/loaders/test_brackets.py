@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, Quad, RdfFormat
 from tables import examples
 
-from kbdisk.loaders.rdf import blocks, brackets
+from kbdisk.loaders.rdf import blank_nodes, blocks
 
 PREFIX = b"@prefix ex: <http://e/> .\n"
 NEW, MORE = NamedNode("urn:new"), NamedNode("urn:more")
@@ -54,7 +54,7 @@ def numbered(quads, labels: set[str]) -> list[Quad]:
     numbers: dict[str, BlankNode] = {}
 
     def named(term):
-        if isinstance(term, BlankNode) and brackets.ANONYMOUS.fullmatch(term.value) and term.value not in labels:
+        if isinstance(term, BlankNode) and blank_nodes.ANONYMOUS.fullmatch(term.value) and term.value not in labels:
             return numbers.setdefault(term.value, BlankNode(f"n{len(numbers)}"))
         return term
 
@@ -62,13 +62,15 @@ def numbered(quads, labels: set[str]) -> list[Quad]:
 
 
 def parsed(data: bytes, format: str = "turtle") -> list[Quad]:
-    return numbered(pyoxigraph.parse(data, FORMATS[format]), brackets.hex_labels(io.BytesIO(data)))
+    return numbered(pyoxigraph.parse(data, FORMATS[format]), blocks.hex_labels(io.BytesIO(data)))
 
 
 def filled(data: bytes, format: str = "turtle") -> tuple[bytes, dict]:
     """A document with its number in each bracket, and the places of these."""
-    places = brackets.locate(data, format)
-    return brackets.insert(data, places, {n: [b"<urn:new> %d" % n, b'<urn:more> "]"'] for n in places}), places
+    places = blocks.locate_brackets(data, format)
+    return blocks.insert_in_brackets(
+        data, places, {n: [b"<urn:new> %d" % n, b'<urn:more> "]"'] for n in places}
+    ), places
 
 
 def expected(quads: list[Quad], numbers) -> list[Quad]:
@@ -119,12 +121,14 @@ def test_list_nodes_take_numbers_but_have_no_bracket():
 
 def test_a_node_that_no_triple_tells_of_takes_no_number():
     data = PREFIX + b"[ ] { } ex:g { [ ex:q 1 ] ex:p 2 }"
-    assert list(brackets.locate(data, "trig")) == [0]
+    assert list(blocks.locate_brackets(data, "trig")) == [0]
 
 
 def test_the_separator_is_what_the_bracket_needs():
     data = PREFIX + b"ex:a ex:p [ ] , [ ex:q 1 ] , [ ex:q 1 ; ] , [ ex:q 1 ; # ;\n ] , [ ex:q 1 # ;\n] ."
-    separators = [place.separator for place in sorted(brackets.locate(data, "turtle").values(), key=lambda p: p.offset)]
+    separators = [
+        place.separator for place in sorted(blocks.locate_brackets(data, "turtle").values(), key=lambda p: p.offset)
+    ]
     assert separators == [b"", b"; ", b"", b"", b"; "]
 
 
@@ -132,14 +136,14 @@ def test_a_place_tells_the_prefixes_in_force_there():
     data = (
         PREFIX + b"[ ex:q 1 ] . @prefix ex: <rel> . [ ex:q 1 ] .\nPREFIX ex: <http://two/> prefix : <x:> [ ex:q 1 ] ."
     )
-    places = brackets.locate(data, "turtle", "http://base/")
+    places = blocks.locate_brackets(data, "turtle", "http://base/")
     assert [places[i].prefixes for i in range(3)] == [{"ex": "http://e/"}, {}, {"ex": "http://two/", "": "x:"}]
 
 
 def test_what_is_inserted_is_indented_like_its_neighbours():
     data = PREFIX + b"ex:a ex:p [\n    ex:q 1\n  ] .\n"
-    places = brackets.locate(data, "turtle")
-    assert brackets.insert(data, places, {0: [b"ex:r 2"]}) == (
+    places = blocks.locate_brackets(data, "turtle")
+    assert blocks.insert_in_brackets(data, places, {0: [b"ex:r 2"]}) == (
         PREFIX + b"ex:a ex:p [\n    ex:q 1\n"
         b"    # kbdisk: begin inserted - values filled in by kbdisk, not given: to make one yours, move it out of here\n"
         b"    ; ex:r 2 ;\n"
@@ -149,16 +153,16 @@ def test_what_is_inserted_is_indented_like_its_neighbours():
 
 
 def test_nothing_inserted_is_the_document_itself():
-    places = brackets.locate(TRAPS, "turtle")
-    assert brackets.insert(TRAPS, places, {}) == TRAPS
-    assert brackets.insert(TRAPS, places, {0: []}) == TRAPS
+    places = blocks.locate_brackets(TRAPS, "turtle")
+    assert blocks.insert_in_brackets(TRAPS, places, {}) == TRAPS
+    assert blocks.insert_in_brackets(TRAPS, places, {0: []}) == TRAPS
 
 
 def test_what_was_inserted_before_changes_no_number_and_more_may_follow():
     once, places = filled(TRAPS)
-    again = brackets.locate(once, "turtle")
+    again = blocks.locate_brackets(once, "turtle")
     assert again.keys() == places.keys()
-    twice = brackets.insert(once, again, {number: [b"<urn:twice> %d" % number] for number in again})
+    twice = blocks.insert_in_brackets(once, again, {number: [b"<urn:twice> %d" % number] for number in again})
     quads = list(pyoxigraph.parse(twice, RdfFormat.TURTLE))
     new = {(quad.subject, quad.object) for quad in quads if quad.predicate == NEW}
     assert new == {(quad.subject, quad.object) for quad in quads if quad.predicate.value == "urn:twice"}
@@ -168,7 +172,7 @@ def test_what_was_inserted_before_changes_no_number_and_more_may_follow():
 def test_a_block_of_ours_with_brackets_takes_no_numbers():
     block = blocks.BEGIN + b"\nex:z ex:p [ ex:q 1 ] .\n" + blocks.END + b"\n"
     data = PREFIX + b"ex:a ex:p [ ex:q 1 ] .\n"
-    assert brackets.locate(PREFIX + block + data[len(PREFIX) :], "turtle").keys() == {0}
+    assert blocks.locate_brackets(PREFIX + block + data[len(PREFIX) :], "turtle").keys() == {0}
 
 
 def test_an_iri_of_the_document_is_never_taken_for_our_marker():
@@ -178,7 +182,7 @@ def test_an_iri_of_the_document_is_never_taken_for_our_marker():
 
 def test_a_byte_order_mark_shifts_nothing():
     data = b"\xef\xbb\xbf" + PREFIX + b"ex:a ex:p [ ex:q 1 ] ."
-    assert data[brackets.locate(data, "turtle")[0].offset :] == b"] ."
+    assert data[blocks.locate_brackets(data, "turtle")[0].offset :] == b"] ."
 
 
 def test_triples_in_triples_are_left_as_they_are():
@@ -193,22 +197,22 @@ def test_triples_in_triples_are_left_as_they_are():
 
 
 def test_line_formats_have_no_brackets():
-    assert brackets.locate(b'<a:a> <a:b> "[]" .', "ntriples") == {}
+    assert blocks.locate_brackets(b'<a:a> <a:b> "[]" .', "ntriples") == {}
 
 
 def test_ids_that_pyoxigraph_makes_are_known_from_short_labels():
     ids = {quad.subject.value for quad in pyoxigraph.parse(b"[] <a:p> 1 ." * 20_000, RdfFormat.TURTLE)}
-    assert all(brackets.ANONYMOUS.fullmatch(id) for id in ids)
-    assert not brackets.ANONYMOUS.fullmatch("b0")
-    assert not brackets.ANONYMOUS.fullmatch("0" * 32)
+    assert all(blank_nodes.ANONYMOUS.fullmatch(id) for id in ids)
+    assert not blank_nodes.ANONYMOUS.fullmatch("b0")
+    assert not blank_nodes.ANONYMOUS.fullmatch("0" * 32)
 
 
 def test_labels_that_look_like_anonymous_ids_are_found_across_chunks(monkeypatch):
     labels = {f"{random.getrandbits(124) | 10 << 124:x}" for _ in range(50)}
     data = b"".join(b"_:%s <a:p> _:b0 , _:g0 .\n" % label.encode() for label in labels)
-    monkeypatch.setattr(brackets.scan, "CHUNK", 11)
-    assert labels <= brackets.hex_labels(io.BytesIO(data))
-    assert not {"b0", "g0"} & brackets.hex_labels(io.BytesIO(data))
+    monkeypatch.setattr(blocks.syntax, "CHUNK_SIZE", 11)
+    assert labels <= blocks.hex_labels(io.BytesIO(data))
+    assert not {"b0", "g0"} & blocks.hex_labels(io.BytesIO(data))
 
 
 # ---------------------------------------------------------------- any document
@@ -263,10 +267,10 @@ def test_other_parsers_read_what_was_spliced_in(judge):
 
 def mondial_filled(data) -> tuple[list[Quad], bytes, list[int]]:
     source = (data / "rdf" / "mondial" / "mondial-europe.n3").read_bytes()
-    places = brackets.locate(source, "n3")
+    places = blocks.locate_brackets(source, "n3")
     assert len(places) > 2000
     chosen = sorted(places)[::37]
-    return parsed(source), brackets.insert(source, places, {n: [b"<urn:new> %d" % n] for n in chosen}), chosen
+    return parsed(source), blocks.insert_in_brackets(source, places, {n: [b"<urn:new> %d" % n] for n in chosen}), chosen
 
 
 @pytest.mark.slow

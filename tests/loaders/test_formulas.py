@@ -8,7 +8,7 @@ import kbdisk
 from kbdisk.cli.sample import without_formulas
 from kbdisk.entity import Completion, Entity, Filled, Text
 from kbdisk.errors import KBDiskWarning
-from kbdisk.loaders.formulas import start_of
+from kbdisk.loaders.values.formulas import start_of
 
 RUN = [
     "=1+1",

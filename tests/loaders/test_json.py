@@ -18,8 +18,8 @@ from tables import for_each
 import kbdisk
 from kbdisk.entity import Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text, walk, with_values
 from kbdisk.errors import KBDiskError, KBDiskWarning, LoadError
-from kbdisk.loaders import spans
-from kbdisk.loaders.json import write
+from kbdisk.loaders.json import text as json_text
+from kbdisk.loaders.json.read import write
 
 FIXTURES = Path(__file__).parent / "fixtures"
 REAL = ["countries.json", "nobel_laureates.json", "nobel_prizes.json"]
@@ -103,7 +103,7 @@ def test_a_key_that_stands_twice_is_noted_and_the_last_counts():
 @for_each("size", [1, 2, 3, 7, 64])
 def test_wherever_the_file_is_cut_into_chunks_the_same_is_read(size, monkeypatch):
     text = '[\n {"a": "ü\\"}{][", "b": [1.5, {"c": "\\\\"}]}, {"é": true} , {"n": 12345}\n]\n'.encode()
-    monkeypatch.setattr(spans, "CHUNK", size)
+    monkeypatch.setattr(json_text, "CHUNK", size)
     kb = load(text)
     assert [e.tree for e in kb] == json.loads(text)
     assert b"".join(piece.before + piece.text for piece in kb.pieces()) == text

@@ -20,7 +20,7 @@ import kbdisk
 from kbdisk.entity import Completion, Date, Entity, Filled, Link, Quantity
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders import Source
-from kbdisk.loaders.jsonl import BLOCK, write
+from kbdisk.loaders.json.read import BLOCK_SIZE, write
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PLAIN = b'{"id": "a", "n": 1}\n{"id": "b", "n": 2}\n'
@@ -232,7 +232,7 @@ def test_blank_lines_alone_are_no_entities():
 
 
 def test_a_line_longer_than_any_block_is_read():
-    line = orjson.dumps({"id": "long", "text": "x" * (5 * BLOCK), "list": list(range(BLOCK))})
+    line = orjson.dumps({"id": "long", "text": "x" * (5 * BLOCK_SIZE), "list": list(range(BLOCK_SIZE))})
     assert [e.id for e in read(PLAIN + line + b"\n" + PLAIN)] == ["a", "b", "long", "a", "b"]
 
 

@@ -12,7 +12,7 @@ from tables import for_each
 
 from kbdisk.entity import Date, Link, Text
 from kbdisk.errors import KBDiskWarning, LoadError
-from kbdisk.loaders.rdf.jsonld.spelling import Spelling
+from kbdisk.loaders.rdf.jsonld import Spelling
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 VOCAB = '"@vocab":"http://ex.org/","@base":"http://ex.org/"'

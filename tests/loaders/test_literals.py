@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.rdf.literals import CONVERTERS, DBPEDIA, NAMED, RANGES, WKT, literal_of, value_of
-from kbdisk.loaders.rdf.vocabulary import XSD
+from kbdisk.loaders.rdf.terms import CONVERTERS, DBPEDIA, NAMED, RANGES, WKT, XSD, literal_of, value_of
 from kbdisk.schemas.text import numerals
 
 CDT = "https://w3id.org/cdt/"

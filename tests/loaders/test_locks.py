@@ -14,7 +14,7 @@ import pytest
 import kbdisk
 from kbdisk import locks
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.target import writing
+from kbdisk.loaders.files import writing
 
 
 def names(folder: Path) -> list[str]:

@@ -19,7 +19,7 @@ from kbdisk.completion.carried import Carried
 from kbdisk.completion.earlier import given as given_entities
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskError
-from kbdisk.loaders.identifiers import Identifiers, identifiers, tells_apart
+from kbdisk.loaders.naming import Identifiers, identifiers, tells_apart
 
 TREES = [{"x": 5, "y": "a"}, {"x": 6, "y": "b"}, {"x": 7, "y": "c"}]
 CSV = "x,y\n5,a\n\n6,b\n7,c\n"

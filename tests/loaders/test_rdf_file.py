@@ -57,7 +57,7 @@ def test_every_syntax_is_read_compressed_or_not_with_a_byte_order_mark_or_withou
 
 
 def test_a_mark_is_one_wherever_lines_are_streamed(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "LARGE", 0)
+    monkeypatch.setattr(stream, "LARGE_FILE", 0)
     assert trees(load(b"\xef\xbb\xbf" + LINES, format="ntriples")) == {"a": {"p": "1"}, "b": {"p": "2"}}
     bad = load(b"\xef\xbb\xbf" + LINES + b"rubbish", format="ntriples")
     with pytest.raises(LoadError, match=r"^<memory>:3: "):
@@ -67,7 +67,7 @@ def test_a_mark_is_one_wherever_lines_are_streamed(tmp_path, monkeypatch):
 @for_each("large", [True, False])
 def test_a_compressed_file_that_ends_in_the_middle_is_one_line(large, tmp_path, monkeypatch):
     if large:
-        monkeypatch.setattr(stream, "LARGE", 0)
+        monkeypatch.setattr(stream, "LARGE_FILE", 0)
     path = tmp_path / "a.nt.gz"
     path.write_bytes(gzip.compress(LINES * 50_000)[:-20])
     with pytest.raises(LoadError, match=r"a\.nt\.gz: the compressed file ends in the middle"):
@@ -112,7 +112,7 @@ def _format(name):
 @for_each("format", ["ntriples", "nquads"])
 @for_each("few", [2, 3, 200])
 def test_lines_that_are_no_statements_are_skipped_and_named(format, few, monkeypatch):
-    monkeypatch.setattr(file, "FEW_LINES", few)
+    monkeypatch.setattr(file, "MAX_LINES_TRIED", few)
     bad = {
         2: b"rubbish",
         5: b"<http://e/a> <http://e/p> <rel> .",
@@ -197,9 +197,9 @@ def test_entities_of_a_block_alone_are_not_read_and_told_as_is_a_block_without_i
 
 
 @for_each("suffix", ["jsonl", "csv", "parquet", "trig"])
-@for_each("large", [stream.LARGE, 1])
+@for_each("large", [stream.LARGE_FILE, 1])
 def test_names_of_graphs_that_a_format_cannot_say_are_told(suffix, large, tmp_path, monkeypatch, recwarn):
-    monkeypatch.setattr(stream, "LARGE", large)
+    monkeypatch.setattr(stream, "LARGE_FILE", large)
     line = "<http://e/a> <http://e/p> {}.\n"
     for name, text in (("one", line.format("1 ")), ("two", line.format("1 ") + line.format("2 <http://e/g>"))):
         (tmp_path / f"{name}.nq").write_text(text.replace("1", '"1"').replace("2", '"2"'))
@@ -268,12 +268,12 @@ def test_mondial_keeps_every_literal(mondial):
 @pytest.mark.filterwarnings("ignore::kbdisk.errors.KBDiskWarning")
 def test_mondial_streamed_is_mondial_in_memory(mondial, monkeypatch):
     path = mondial / "mondial-europe.nt.gz"
-    monkeypatch.setattr(stream, "LARGE", 1 << 40)
+    monkeypatch.setattr(stream, "LARGE_FILE", 1 << 40)
     whole = {entity.id: entity for entity in load(path)}
-    monkeypatch.setattr(stream, "LARGE", 0)
-    monkeypatch.setattr(stream, "BLOCK", 1 << 16)
+    monkeypatch.setattr(stream, "LARGE_FILE", 0)
+    monkeypatch.setattr(stream, "BLOCK_SIZE", 1 << 16)
     kb = load(path)
-    assert stream.wanted(kb)
+    assert stream.is_streamed(kb)
     streamed = {entity.id: entity for entity in kb}
     assert streamed == whole
     assert len(whole) > 1000
@@ -307,8 +307,8 @@ def test_a_quantity_in_a_stream_is_what_it_is_in_memory(monkeypatch):
         b"_:v <" + qudt + b'numericValue> "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> .',
         b"_:v <" + qudt + b"unit> <http://e/g> .",
     ]
-    monkeypatch.setattr(stream, "LARGE", 0)
-    monkeypatch.setattr(stream, "BLOCK", 1)
+    monkeypatch.setattr(stream, "LARGE_FILE", 0)
+    monkeypatch.setattr(stream, "BLOCK_SIZE", 1)
     assert trees(load(b"\n".join(rows), format="ntriples")) == {"a": {"p": Quantity(1.5, "http://e/g")}}
     assert trees(load(b"\n".join(rows[1:3] + rows[:1] + rows[3:]), format="ntriples")) == {
         "a": {"p": Quantity(1.5, "http://e/g")}

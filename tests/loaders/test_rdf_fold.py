@@ -8,7 +8,7 @@ from tables import examples, for_each
 
 from kbdisk.entity import SOMEVALUE, Coordinate, Date, Link, Quantity, Text, walk
 from kbdisk.loaders import load
-from kbdisk.loaders.rdf.fold import DEEP, label_of
+from kbdisk.loaders.rdf.fold import MAX_FOLD_DEPTH, label_of
 
 E = """
 @prefix : <http://e/> .
@@ -118,10 +118,10 @@ def test_a_shared_blank_node_of_which_nothing_is_told_stays_a_link():
     assert trees(":a :p _:x . :b :p _:x .") == {"a": {"p": Link("_:x")}, "b": {"p": Link("_:x")}}
 
 
-@for_each("depth", [DEEP - 1, DEEP, DEEP + 1, 3 * DEEP, 20_000])
+@for_each("depth", [MAX_FOLD_DEPTH - 1, MAX_FOLD_DEPTH, MAX_FOLD_DEPTH + 1, 3 * MAX_FOLD_DEPTH, 20_000])
 def test_brackets_nest_as_deep_as_they_like(depth):
     found = trees(":a :p " + "[ :p " * depth + "'in'" + "]" * depth + " .")
-    assert len(found) == 1 + max(0, -(-(depth - DEEP) // (DEEP + 1)))
+    assert len(found) == 1 + max(0, -(-(depth - MAX_FOLD_DEPTH) // (MAX_FOLD_DEPTH + 1)))
     values = [value for tree in found.values() for _, value in walk(tree)]
     assert values.count("in") == 1
     linked = {value.id for value in values if isinstance(value, Link)}

@@ -12,9 +12,9 @@ import rdflib
 from kbdisk.entity import Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
-from kbdisk.loaders.options import Options
-from kbdisk.loaders.rdf.graphs import add, lexical_forms
-from kbdisk.loaders.rdf.read import Quads
+from kbdisk.loaders.kb import Options
+from kbdisk.loaders.rdf.base import RdfKB
+from kbdisk.loaders.rdf.graph import add_quads, lexical_forms
 
 TURTLE = """
 @prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -24,6 +24,20 @@ TURTLE = """
 :b :p "c"@de ; :on "2012-02-29"^^xsd:date .
 :T rdfs:subClassOf :U .
 """
+
+
+class Quads(RdfKB):
+    """Entities of quads or triples in memory."""
+
+    def __init__(self, quads, name, options):
+        super().__init__(name, "quads", options)
+        self.quads = [
+            quad if isinstance(quad, pyoxigraph.Quad) else pyoxigraph.Quad(quad.subject, quad.predicate, quad.object)
+            for quad in quads
+        ]
+
+    def observe(self, take):
+        take(self.quads)
 
 
 def graph_of(text, kind=rdflib.Graph, format="turtle"):
@@ -123,7 +137,7 @@ def test_literals_go_to_rdflib_and_back_as_they_were():
     ]
     quads.append(pyoxigraph.Quad(subject, predicate, pyoxigraph.Literal("x", language="en")))
     dataset = rdflib.Dataset()
-    add(dataset, quads)
+    add_quads(dataset, quads)
     assert sorted(str(object) for _, _, object, _ in dataset.quads()) == sorted([*lexical, "x"])
     kb = load(dataset)
     seen = []

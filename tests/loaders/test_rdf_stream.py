@@ -15,7 +15,7 @@ from tables import examples, for_each
 from kbdisk.entity import Link
 from kbdisk.errors import KBDiskWarning, LoadError
 from kbdisk.loaders import load
-from kbdisk.loaders.rdf import aside, stream
+from kbdisk.loaders.rdf import stream
 
 PLACES = [  # sizes: of a block, of what is set aside in memory
     (1, 1 << 20),
@@ -29,21 +29,21 @@ PLACES = [  # sizes: of a block, of what is set aside in memory
 
 def streamed(data, monkeypatch, block=1, few=1 << 20, format="ntriples", **options):
     """The entities of a text that is large, as it were."""
-    monkeypatch.setattr(stream, "LARGE", 0)
-    monkeypatch.setattr(stream, "BLOCK", block)
-    monkeypatch.setattr(aside, "FEW", few)
-    monkeypatch.setattr(stream, "MANY", few)
-    monkeypatch.setattr(aside, "BATCH", 2)
+    monkeypatch.setattr(stream, "LARGE_FILE", 0)
+    monkeypatch.setattr(stream, "BLOCK_SIZE", block)
+    monkeypatch.setattr(stream, "MAX_BYTES_IN_MEMORY", few)
+    monkeypatch.setattr(stream, "MAX_NAMES_AT_ONCE", few)
+    monkeypatch.setattr(stream, "ENTITIES_PER_BATCH", 2)
     kb = load(data, format=format, **options)
-    assert stream.wanted(kb)
+    assert stream.is_streamed(kb)
     return kb
 
 
 def in_memory(data, monkeypatch, format="ntriples", **options):
     """The same, grouped in memory."""
-    monkeypatch.setattr(stream, "LARGE", 1 << 40)
+    monkeypatch.setattr(stream, "LARGE_FILE", 1 << 40)
     kb = load(data, format=format, **options)
-    assert not stream.wanted(kb)
+    assert not stream.is_streamed(kb)
     return kb
 
 
@@ -289,8 +289,8 @@ TYPE, QUDT = f"<{RDF}type>", "http://qudt.org/schema/qudt/"
     ],
 )
 def test_a_file_whose_value_nodes_have_iris_is_taken_whole(row, monkeypatch):
-    monkeypatch.setattr(stream, "LARGE", 0)
-    assert not stream.wanted(load(f"{line(A, P, C)}\n{row}\n".encode(), format="ntriples"))
+    monkeypatch.setattr(stream, "LARGE_FILE", 0)
+    assert not stream.is_streamed(load(f"{line(A, P, C)}\n{row}\n".encode(), format="ntriples"))
 
 
 @for_each(
@@ -302,8 +302,8 @@ def test_a_file_whose_value_nodes_have_iris_is_taken_whole(row, monkeypatch):
     ],
 )
 def test_a_file_that_only_mentions_them_is_streamed(row, monkeypatch):
-    monkeypatch.setattr(stream, "LARGE", 0)
-    assert stream.wanted(load(row.encode(), format="ntriples"))
+    monkeypatch.setattr(stream, "LARGE_FILE", 0)
+    assert stream.is_streamed(load(row.encode(), format="ntriples"))
 
 
 @pytest.mark.shared

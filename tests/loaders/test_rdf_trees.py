@@ -8,7 +8,7 @@ from tables import for_each
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Link, Text
 from kbdisk.errors import KBDiskWarning
 from kbdisk.loaders import load
-from kbdisk.loaders.rdf.names import Names, id_of_iri, iri_of_id, iri_of_key
+from kbdisk.loaders.rdf.terms import Names, id_of_iri, iri_of_id, iri_of_key
 
 E = "@prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
 XSD = "http://www.w3.org/2001/XMLSchema#"

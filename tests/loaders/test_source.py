@@ -17,7 +17,7 @@ import zstandard
 from tables import for_each
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.source import Source
+from kbdisk.loaders.files import Source
 
 TEXT = b"".join(b"line %d of some text that compresses\n" % number for number in range(20_000))
 
@@ -154,7 +154,7 @@ def test_a_pipe_can_be_read_twice(tmp_path):
 
 
 def test_standard_input_can_be_read_twice_and_leaves_nothing_behind(tmp_path):
-    code = "from kbdisk.loaders.source import Source; s = Source('-'); assert s.read() == s.read(); print(len(s.read()), s.name)"
+    code = "from kbdisk.loaders.files import Source; s = Source('-'); assert s.read() == s.read(); print(len(s.read()), s.name)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         input=gzip.compress(TEXT),
@@ -166,7 +166,7 @@ def test_standard_input_can_be_read_twice_and_leaves_nothing_behind(tmp_path):
 
 
 def test_closed_standard_input_is_refused():
-    code = "import sys; from kbdisk.loaders.source import Source; sys.stdin = None; Source('-')"
+    code = "import sys; from kbdisk.loaders.files import Source; sys.stdin = None; Source('-')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr.strip().endswith("<stdin>: expected some data, got a closed standard input.")
 

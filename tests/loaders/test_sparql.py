@@ -21,7 +21,8 @@ from tables import for_each
 import kbdisk
 from kbdisk import SOMEVALUE, Completion, Date, Filled, Link, Quantity, Text
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError
-from kbdisk.loaders import sparql, web
+from kbdisk.loaders import http as requests
+from kbdisk.loaders import sparql
 
 OXIGRAPH = Path(sys.executable).with_name("oxigraph")
 
@@ -102,7 +103,7 @@ def entities(url, **options):
 
 def test_everything_that_has_a_type_and_an_iri_is_an_entity(endpoint):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparql, "PAGE", 100)  # so that there are several pages
+        patch.setattr(sparql, "PAGE_SIZE", 100)  # so that there are several pages
         found = entities(endpoint)
     assert {"ada", "bob", "london"} < found.keys()
     assert sum(one.classes == ("http://ex.org/Crowd",) for one in found.values()) == 250
@@ -286,7 +287,7 @@ def test_other_media_types_are_read():
 @for_each("status", [429, 503])
 def test_a_busy_server_is_asked_again_when_it_wants_to_be(status, monkeypatch):
     waits = []
-    monkeypatch.setattr(web.time, "sleep", waits.append)
+    monkeypatch.setattr(requests.time, "sleep", waits.append)
     busy = status, {"Retry-After": "17"}, b"slow down"
     with serving(busy, NAMES, AGES) as (url, asked):
         assert entities(url, query=QUERY).keys() == {"bob"}
@@ -295,24 +296,24 @@ def test_a_busy_server_is_asked_again_when_it_wants_to_be(status, monkeypatch):
 
 def test_a_time_of_day_tells_when_to_ask_again_too(monkeypatch):
     now, waits = time.time(), []
-    monkeypatch.setattr(web.time, "time", lambda: now)
-    monkeypatch.setattr(web.time, "sleep", waits.append)
+    monkeypatch.setattr(requests.time, "time", lambda: now)
+    monkeypatch.setattr(requests.time, "sleep", waits.append)
     past = 503, {"Retry-After": formatdate(now - 60, usegmt=True)}, b""
     with serving(past, NAMES, AGES) as (url, asked):
         assert entities(url, query=QUERY).keys() == {"bob"}
     assert (waits, len(asked)) == ([0], 3)
-    assert 59 <= web._retry_after(formatdate(now + 60, usegmt=True)) <= 60
-    assert web._retry_after("soon") is None
+    assert 59 <= requests._retry_after(formatdate(now + 60, usegmt=True)) <= 60
+    assert requests._retry_after("soon") is None
 
 
 def test_a_server_that_stays_busy_is_given_up_in_one_line():
     busy = 429, {"Retry-After": "0"}, b""
     with (
-        serving(*[busy] * web.TRIES) as (url, asked),
+        serving(*[busy] * requests.MAX_TRIES) as (url, asked),
         pytest.raises(LoadError, match=r"got HTTP 429 [^\n]*, 5 times in a row. Try again later\."),
     ):
         entities(url, query=QUERY)
-    assert len(asked) == web.TRIES
+    assert len(asked) == requests.MAX_TRIES
 
 
 def test_a_wait_that_is_too_long_is_told_and_not_waited_for():
@@ -366,7 +367,7 @@ def test_a_batch_that_fails_can_be_skipped():
         pytest.MonkeyPatch.context() as patch,
         serving(good(JSON, three), (500, {}, b"no"), good(NT, TRIPLE.replace(b"bob", b"eve"))) as (url, _),
     ):
-        patch.setattr(sparql, "BATCH", 1)
+        patch.setattr(sparql, "BATCH_SIZE", 1)
         kb = kbdisk.load(url, query=QUERY, skip_errors=True)
         assert [one.id for one in kb] == ["http://ex.org/eve"]
     assert [error.problem for error in kb.skipped] == ["expected an answer, got HTTP 500 Internal Server Error: no"]
@@ -388,7 +389,7 @@ def test_no_answer_in_time_is_one_line():
     with socket.socket() as silent, pytest.MonkeyPatch.context() as patch:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        patch.setattr(web, "TIMEOUT", 0.2)
+        patch.setattr(requests, "TIMEOUT", 0.2)
         with pytest.raises(LoadError, match=r"no answer within 0\.2 seconds. Ask for less"):
             entities(f"http://127.0.0.1:{silent.getsockname()[1]}/sparql")
 

@@ -497,10 +497,10 @@ def test_a_compressed_table_is_written_back(tmp_path):
 
 
 def written(items, format="csv", only_new=False):
-    from kbdisk.loaders import table
+    from kbdisk.loaders.table.read import write
 
     stream = io.BytesIO()
-    return stream, table.write(items, stream, format, only_new)
+    return stream, write(items, stream, format, only_new)
 
 
 def test_entities_become_rows_and_columns_in_order_of_first_appearance():
@@ -602,7 +602,7 @@ def judge(data):
 @given(tables, dialects, st.booleans(), st.booleans())
 def test_cells_are_those_of_pythons_csv(table, dialect, newline, bom):
     data = as_csv(table, dialect, newline, bom)
-    from kbdisk.loaders.records import Records, cells_of
+    from kbdisk.loaders.table.read import Records, cells_of
 
     records = list(Records(io.BytesIO(data), b","))
     assert b"".join(record.raw for record in records) == data.removeprefix(b"\xef\xbb\xbf")

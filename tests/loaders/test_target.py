@@ -19,7 +19,7 @@ from tables import for_each
 import kbdisk
 from kbdisk import loaders
 from kbdisk.errors import ConfigError, WriteError
-from kbdisk.loaders.target import compressing, compression_of, keep_before, without_compression, writing
+from kbdisk.loaders.files import compressing, compression_of, keep_before, without_compression, writing
 
 DECOMPRESS = {
     "gz": gzip.decompress,
@@ -34,7 +34,7 @@ def names(folder: Path) -> list[str]:
 
 
 def python(code: str, **settings) -> subprocess.CompletedProcess:
-    head = "from kbdisk.loaders.target import writing\nimport sys, os, signal, resource\n"
+    head = "from kbdisk.loaders.files import writing\nimport sys, os, signal, resource\n"
     return subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, **settings)
 
 
@@ -117,7 +117,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_target(tmp_path):
 
 def test_what_is_kept_for_a_while_hides_no_fault_where_the_disk_is_full():
     code = (
-        "from kbdisk.loaders.target import temporary\n"
+        "from kbdisk.loaders.files import temporary\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "with temporary() as file:\n"
         "    file.write(bytes(2000)); raise ValueError('this')\n"
@@ -133,7 +133,7 @@ def test_a_full_device_is_one_line():
         with Path("/dev/full").open("wb") as full:
             settings = {"stdout": full, "stderr": subprocess.PIPE, "text": True}
             done = subprocess.run(
-                [sys.executable, "-c", f"from kbdisk.loaders.target import writing\n{code}"], **settings
+                [sys.executable, "-c", f"from kbdisk.loaders.files import writing\n{code}"], **settings
             )
         assert "cannot be written: no space left on device." in done.stderr
 
@@ -142,7 +142,7 @@ def test_a_process_killed_while_writing_leaves_the_old_target(tmp_path):
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
     code = f"with writing({str(target)!r}) as stream:\n    stream.write(bytes(1 << 20)); stream.flush(); print('x', flush=True); signal.pause()"
-    head = "from kbdisk.loaders.target import writing\nimport signal\n"
+    head = "from kbdisk.loaders.files import writing\nimport signal\n"
     child = subprocess.Popen([sys.executable, "-c", head + code], stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"x\n"
@@ -156,7 +156,7 @@ def test_an_interrupted_process_leaves_nothing_beside_the_target(tmp_path):
     code = (
         f"with writing({str(tmp_path / 'a.txt')!r}) as stream:\n    stream.write(b'x'); print('x', flush=True); wait()"
     )
-    head = "import time\nfrom kbdisk.loaders.target import writing\ndef wait():\n  while True: time.sleep(0.01)\n"
+    head = "import time\nfrom kbdisk.loaders.files import writing\ndef wait():\n  while True: time.sleep(0.01)\n"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     child = subprocess.Popen([sys.executable, "-c", head + code], **pipes)
     assert child.stdout is not None
@@ -231,7 +231,7 @@ def test_a_device_is_written_to_and_stays_one():
 
 def test_standard_output_streams():
     code = "with writing('-') as stream:\n    stream.write(b'one\\n'); stream.flush(); sys.stdin.readline(); stream.write(b'two\\n')"
-    head = "from kbdisk.loaders.target import writing\nimport sys\n"
+    head = "from kbdisk.loaders.files import writing\nimport sys\n"
     child = subprocess.Popen([sys.executable, "-c", head + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"one\n"  # before the end

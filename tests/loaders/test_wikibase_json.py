@@ -12,8 +12,8 @@ from tables import for_each
 import kbdisk
 from kbdisk import NOVALUE, SOMEVALUE, Completion, Coordinate, Date, Entity, Filled, Link, Quantity, Text
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
-from kbdisk.loaders.source import Source
-from kbdisk.loaders.wikibase_json import recognised
+from kbdisk.loaders.files import Source
+from kbdisk.loaders.wikibase.json_dump import is_wikibase_json
 
 JULIAN = "http://www.wikidata.org/entity/Q1985786"
 GREGORIAN = "http://www.wikidata.org/entity/Q1985727"
@@ -232,7 +232,7 @@ def test_a_dump_an_entity_and_an_answer_of_the_api_are_recognised(tmp_path):
         json.dumps({"success": 1, "entities": {"Q1": one}}),
     ]
     for form in forms:
-        assert recognised(Source(form.encode()))
+        assert is_wikibase_json(Source(form.encode()))
         path = tmp_path / "some.json"
         path.write_text(form)
         assert kbdisk.load(path).format == "wikibase-json"
@@ -254,14 +254,14 @@ def test_a_dump_an_entity_and_an_answer_of_the_api_are_recognised(tmp_path):
     ],
 )
 def test_other_json_is_not_taken_for_a_wikibase(other):
-    assert not recognised(Source(json.dumps(other).encode()))
+    assert not is_wikibase_json(Source(json.dumps(other).encode()))
 
 
 def test_an_entity_with_very_many_labels_is_recognised_by_its_beginning():
     labels = {f"x{i}": {"language": f"x{i}", "value": "a name" * 20} for i in range(3000)}
     text = json.dumps({"type": "item", "labels": labels, "id": "Q1", "claims": {}}).encode()
     assert len(text) > 1 << 18
-    assert recognised(Source(text))
+    assert is_wikibase_json(Source(text))
 
 
 def test_a_dump_without_brackets_and_a_compressed_one_are_read_alike(tmp_path):
@@ -474,7 +474,7 @@ def test_an_entity_alone_over_many_lines_is_read(data, name, id):
 
 @pytest.mark.shared
 def test_other_real_json_is_not_taken_for_a_wikibase(data):
-    assert not any(recognised(Source(path)) for path in (data / "json").glob("*.json"))
+    assert not any(is_wikibase_json(Source(path)) for path in (data / "json").glob("*.json"))
 
 
 def test_an_entity_that_the_wiki_says_is_missing_is_none():

@@ -156,8 +156,8 @@ def test_qualifiers_and_references_and_what_they_point_to_are_no_part_of_the_tre
 
 
 def test_a_large_file_of_lines_finds_its_value_nodes_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "LARGE", 1000)
-    monkeypatch.setattr(stream, "BLOCK", 4000)
+    monkeypatch.setattr(stream, "LARGE_FILE", 1000)
+    monkeypatch.setattr(stream, "BLOCK_SIZE", 4000)
     items = "".join(
         f"wd:Q{i} p:P1 s:{i} . s:{i} wikibase:rank wikibase:NormalRank ; ps:P1 3 ; psv:P1 v:{i % 7} .\n"
         for i in range(1, 200)

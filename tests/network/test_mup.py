@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from kbdisk.blocks import GLUBlock, GroupedLinear, scored
+from kbdisk.leaves.layers import GLUBlock, GroupedLinear, score_table
 from kbdisk.network.mup import Growth, coordinates, growths, parameter_groups, shrink_readouts
 
 WIDTHS = [32, 64, 128, 256, 512]
@@ -21,7 +21,7 @@ class Small(nn.Module):
         self.inwards = GroupedLinear(2, 5, width)
         self.block = GLUBlock(2, width)
         self.hidden = nn.Linear(width, width)
-        self.table = scored(3, width)
+        self.table = score_table(3, width)
         self.readout = nn.Linear(width, 3)
 
     def forward(self, x):
@@ -56,7 +56,7 @@ def test_only_maps_out_of_the_width_learn_slower_and_decay():
 
 def test_a_table_of_nothing_is_a_readout_all_the_same():
     """Where every link is to one of many, no label is scored by heart."""
-    base, model = (nn.ParameterDict({"table": scored(0, width)}) for width in (16, 64))
+    base, model = (nn.ParameterDict({"table": score_table(0, width)}) for width in (16, 64))
     assert growths(model, base) == {"table": Growth(4, 1)}
     shrink_readouts(model, growths(model, base))
 

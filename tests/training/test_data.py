@@ -35,7 +35,7 @@ def test_the_codec_knows_training_entities_alone():
         data = Data.prepare(SCHEMA, entities, tiny_run(seed=seed))
         if "far" in data.validation.ids:
             break
-    assert data.codec.slots[data.codec.slot("A", ("x",))].codec.met[1] < 100
+    assert data.codec.slots[data.codec.slot("A", ("x",))].codec.training_range[1] < 100
     assert not set(data.training.ids) & set(data.validation.ids)
 
 

@@ -25,7 +25,7 @@ from kbdisk.data import CodecConfig
 from kbdisk.diffusion import beliefs
 from kbdisk.errors import CheckpointError
 from kbdisk.leaves.number import NumberConfig
-from kbdisk.leaves.text.config import TextConfig
+from kbdisk.leaves.text.codec import TextConfig
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import files as modelfiles
 from kbdisk.training import folder as modelfolder
@@ -155,7 +155,7 @@ def answers(trained, entities, ask: str) -> dict[str, torch.Tensor]:
 
 def test_all_kinds_of_leaf_are_among_those_worlds():
     from kbdisk.data import Codec
-    from kbdisk.leaves import KINDS as ALL
+    from kbdisk.leaves.registry import KINDS as ALL
 
     slots = [*Codec.fit(worlds.PHONES, worlds.phones()).slots, *Codec.fit(worlds.WORLD, worlds.world()).slots]
     assert {type(slot.leaf) for slot in slots} >= set(ALL)
@@ -544,7 +544,7 @@ def test_a_sentence_encoder_is_only_loaded_by_whoever_says_so(folder, monkeypatc
     codec["config"]["kinds"]["text"]["sentence_encoder"] = "../evil"
     forged(folder, "codec.json", json.dumps(codec).encode())
     asked = []
-    monkeypatch.setattr("kbdisk.leaves.text.modules.load_sentence_encoder", lambda name: asked.append(name) or 1 / 0)
+    monkeypatch.setattr("kbdisk.leaves.text.encoder.load_sentence_encoder", lambda name: asked.append(name) or 1 / 0)
     assert "reads text by the sentence encoder '../evil', which is loaded from outside this folder" in refusal(folder)
     monkeypatch.setenv("KBDISK_SENTENCE_ENCODER", "another")
     refusal(folder)

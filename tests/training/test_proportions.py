@@ -157,7 +157,7 @@ def test_an_atom_is_also_drawn_where_the_curve_is_rounded_to_it_and_its_bias_cha
         atoms = own[1:] + own[0] * curve
         return torch.cat([1 - atoms.sum(0, keepdim=True), atoms])
 
-    belief = SimpleNamespace(shares=bias.log_softmax(0)[None], occurring=lambda: drawn(bias)[None, 1:])
+    belief = SimpleNamespace(shares=bias.log_softmax(0)[None], atom_probabilities=lambda: drawn(bias)[None, 1:])
     shares, slope = biases_of(model, "number").shares(belief)
     assert torch.allclose(shares[0], drawn(bias))
     assert torch.allclose(slope[0], torch.autograd.functional.jacobian(drawn, bias).diagonal())

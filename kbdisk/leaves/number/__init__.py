@@ -1,15 +1,15 @@
-"""Numbers: through a monotone map to codes, read through waves, believed as a curve over codes and masses of atoms.
+"""Numbers: coded by a monotone map, embedded by periodic functions, believed as a density over codes and masses of atoms.
 
-maps, resolution, binning    what is learnt from the training values
-codec                        numbers <-> codes of one property;  tables: the same for rows of many
-embeddings, encoder          codes -> vectors
-heads, decoder               vectors -> beliefs
-normal, mixture, binned      the curves;  belief: all that can be asked of one
+transforms   what is learnt from the training values: the map, the resolution, bins
+codec        numbers <-> codes of one property, its settings; `CodecTables`: the same for rows of many properties
+encoder      codes -> vectors
+decoder      vectors -> beliefs
+densities    distributions over codes;  normal: the mass of an interval under Gaussians
+belief       all that can be asked of a density and atoms in the property's units
 """
 
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.leaves.number.codec import NumberCodec
-from kbdisk.leaves.number.config import NumberConfig
+from kbdisk.leaves.number.codec import NumberCodec, NumberConfig
 from kbdisk.leaves.number.decoder import NumberDecoder
 from kbdisk.leaves.number.encoder import NumberEncoder
 

@@ -1,0 +1,1 @@
+"""JSON and JSON Lines: entities read from their text, and new values set into it."""

@@ -1,1 +1,0 @@
-"""RDF/XML: looked at before it is parsed, and new statements set into its text."""
