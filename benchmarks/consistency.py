@@ -1,7 +1,7 @@
 """Whether the constraints of a shapes file hold in the output as in the input: violations that pyshacl finds in both.
 
-python benchmarks/consistency.py SOURCE [SHAPES] [--budget 2m]
-python benchmarks/consistency.py                       the table of all that is stored
+python -m benchmarks consistency SOURCE [SHAPES] [--budget 2m]
+python -m benchmarks consistency                       the table of all that is stored
 
 SOURCE is a file of RDF, with SHAPES, or one of
 
@@ -28,18 +28,19 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from common import Kept, command_line, groups, out_option, print_tables, source_file
-
 import kbdisk
-from kbdisk.bench.base import Table
-from kbdisk.bench.masking import pattern, property_name
-from kbdisk.bench.results import OURS, Result, Row, read
+from benchmarks.base import Table
+from benchmarks.data import source_file
+from benchmarks.masking import pattern, property_name
+from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
 from kbdisk.entity import Date, Entity, Link, Text
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError, LoadError
@@ -77,7 +78,7 @@ def prepared(source: str, shapes: str | None, work: Path, entities: int) -> tupl
     return file, Path(shapes)
 
 
-def phones(kb: Sequence[Entity]) -> Iterator[Entity]:
+def phones(kb: Iterable[Entity]) -> Iterator[Entity]:
     """Phones with an IRI and a class, without blank cells; parts of the date are whole numbers."""
     for number, entity in enumerate(kb):
         launch = {name: None if value is None else int(value) for name, value in entity.tree["launch"].items()}
@@ -229,19 +230,19 @@ def broken_structure(before: Sequence[Entity], after: Sequence[Entity]) -> Count
     for entity in before:
         for path, part in nodes(entity, dict):
             keys.setdefault(pattern(path), []).append(_known(part))
-        for path, several in nodes(entity, list):
-            given[entity.id, path] = len(several)
-            lengths[pattern(path)] = max(lengths.get(pattern(path), 0), len(several))
+        for path, members in nodes(entity, list):
+            given[entity.id, path] = len(members)
+            lengths[pattern(path)] = max(lengths.get(pattern(path), 0), len(members))
     pairs = {of: _together(objects) for of, objects in keys.items()}
     found: Counter[str] = Counter()
     for entity in after:
         for path, part in nodes(entity, dict):
             has = _known(part)
             found[f"half-made {_named(path)}"] += any((a in has) != (b in has) for a, b in pairs.get(pattern(path), ()))
-        for path, several in nodes(entity, list):
+        for path, members in nodes(entity, list):
             most = lengths.get(pattern(path), 0)
             was = given.get((entity.id, path))
-            found[f"length of {_named(path)}"] += len(several) > most if was is None else len(several) != was
+            found[f"length of {_named(path)}"] += len(members) > most if was is None else len(members) != was
     return +found
 
 
@@ -266,7 +267,7 @@ def _together(objects: Sequence[frozenset[str]]) -> list[tuple[str, str]]:
 
 def measure(source: str, shapes: str | None, arguments: argparse.Namespace) -> None:
     """Each mode on one source."""
-    kept = Kept(arguments.out, NAME, (Path(source).name, arguments.budget))
+    stored_run = StoredRun.of(arguments.out, NAME, (Path(source).name, arguments.budget))
     with tempfile.TemporaryDirectory() as folder:
         file, rules = prepared(source, shapes, Path(folder), arguments.entities)
         given = list(kbdisk.load(str(file))) if rules is None else []
@@ -285,12 +286,12 @@ def measure(source: str, shapes: str | None, arguments: argparse.Namespace) -> N
                 Row("filled", written), Row("before", before.total()), Row("after", after.total()),
             ]  # fmt: skip
             details = {"before": dict(before), "after": dict(after)}
-            kept.add(
+            stored_run.add(
                 Result(
                     NAME, OURS, rows, split=mode, setting=Path(source).name, told=f" + {arguments.budget}", details=details
                 )
             )  # fmt: skip
-    kept.end()
+    stored_run.end()
 
 
 def complete(file: Path, target: Path, options: Sequence[object], quiet: bool) -> int:
@@ -307,8 +308,8 @@ def complete(file: Path, target: Path, options: Sequence[object], quiet: bool) -
 def table(results: Sequence[Result]) -> list[Table]:
     """A row for each source and mode, with the violations by their component."""
     rows, total = [], 0
-    for own in groups(results, lambda one: (one.setting, one.told, one.split)).values():
-        result = own[-1]
+    for group in group_latest(results, lambda result: (result.setting, result.told, result.split)).values():
+        result = group[-1]
         after = result.details["after"]
         listed = ", ".join(f"{count} {name}" for name, count in sorted(after.items()))
         filled, before, violated = (result.values[name] for name in ("filled", "before", "after"))
@@ -322,19 +323,15 @@ def table(results: Sequence[Result]) -> list[Table]:
     return [Table("What holds of the input", header, rows, [f"{total:,} values filled in all."])]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("consistency", __doc__)
     parser.add_argument("source", nargs="?")
     parser.add_argument("shapes", nargs="?")
     parser.add_argument("--budget", default="2m", help="of the training")
     parser.add_argument("--entities", type=int, default=PERSONS, help="of a source that is made here: persons, phones")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     if arguments.source is not None:
         measure(arguments.source, arguments.shapes, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
-
-
-if __name__ == "__main__":
-    command_line(main)

@@ -1,6 +1,6 @@
 """Is the `paper` preset the paper? It learns the phones beside a plain network in a plain loop, as many steps of each.
 
-python benchmarks/faithful.py [--data DIR] [--steps 5000] [--width 512] [--batch 1024] [--seed 0] [--alike]
+python -m benchmarks faithful [--data DIR] [--steps 5000] [--width 512] [--batch 1024] [--seed 0] [--alike]
 
 The plain one is tests/reference.py: dense, one module for each property, AdamW and a cosine written out here, begun from
 weights of its own and shown masks of its own. What it has learnt is put into a network of ours to be asked, so that both
@@ -13,13 +13,12 @@ what is left of a difference is no chance, but rounding and whatever is computed
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -29,16 +28,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from train import plain_reference
 
+from benchmarks import gsm
+from benchmarks.base import Options
+from benchmarks.data import data_folder
+from benchmarks.properties import Task, predictions, scores
+from benchmarks.script import argument_parser
+from benchmarks.train import plain_reference
 from kbdisk import api
-from kbdisk.bench import gsm
-from kbdisk.bench.base import Options, data_folder
-from kbdisk.bench.properties import Task, said, scores
+from kbdisk.entity import Path as EntityPath
 from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed
-from kbdisk.schemas.schema import Class, Schema
+from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, build
@@ -47,21 +49,21 @@ from kbdisk.training.run import Run
 from kbdisk.training.trained import Record, Trained
 
 NAME = ("model",)
-TOLD = 500  # steps between two lines of progress
+REPORTED = 500  # steps between two lines of progress
 
 
 def phones(data: Path) -> Task:
     """The paper's task without the names."""
     schema, entities = gsm.read(data)
     (of,) = schema.classes.values()
-    properties = {path: one for path, one in of.properties.items() if path != NAME}
-    bare = Schema({of.name: Class(of.name, properties, of.id)})
-    trees = ({key: value for key, value in one.tree.items() if (key,) != NAME} for one in entities)
-    nameless = [replace(one, tree=tree) for one, tree in zip(entities, trees, strict=True)]
+    properties = {path: prop for path, prop in of.properties.items() if path != NAME}
+    bare = Schema({of.name: replace(of, properties=properties)})
+    trees = ({key: value for key, value in entity.tree.items() if (key,) != NAME} for entity in entities)
+    nameless = {entity.id: replace(entity, tree=tree) for entity, tree in zip(entities, trees, strict=True)}
     task = gsm.task(bare, entities, Options(data), 0)
-    own = {one.id: one for one in nameless}
-    train, scored = ([own[one.id] for one in side] for side in (task.train, task.scored))
-    return replace(task, asked=[one for one in task.asked if one.path != NAME], train=train, scored=scored)
+    train, scored = ([nameless[entity.id] for entity in side] for side in (task.train, task.scored))
+    targets = [target for target in task.targets if target.path != NAME]
+    return replace(task, targets=targets, train=train, scored=scored)
 
 
 # ---------------------------------------------------------------- two ways of learning
@@ -72,7 +74,7 @@ def ours(data: Data, run: Run) -> DiSK:
     trainer = Trainer(data, run, torch.device("cpu"))
     for step in range(run.train.steps or 0):
         trainer.advance()
-        _tell("ours", step)
+        _report("ours", step)
     trainer.finish()
     return trainer.network
 
@@ -84,7 +86,7 @@ def plainly(data: Data, run: Run, alike: bool) -> DiSK:
     model = reference.Reference(data.codec, run.model, run.train.objective == "field-mean", run.train.presence)
     reference.take_weights(model, begun)
     shares = _shares(reference, model, begun, grown)
-    groups = [{"params": [one], "share": share} for one, share in shares]
+    groups = [{"params": [parameter], "share": share} for parameter, share in shares]
     optimizer = torch.optim.AdamW(groups, lr=run.train.rate, betas=BETAS, weight_decay=run.train.decay)
     whole = data.training.batch(torch.arange(len(data.training)))
     table = reference.dense(whole, whole.known, len(data.codec.slots))
@@ -98,7 +100,7 @@ def plainly(data: Data, run: Run, alike: bool) -> DiSK:
         model(batch).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), run.train.clip)
         optimizer.step()
-        _tell("plain", step)
+        _report("plain", step)
     reference.give_weights(model, begun)
     return begun
 
@@ -106,8 +108,9 @@ def plainly(data: Data, run: Run, alike: bool) -> DiSK:
 def _shares(reference: ModuleType, model: Any, begun: DiSK, grown: dict[str, mup.Growth]) -> list[tuple[Tensor, float]]:
     """What part of the rate each parameter of the plain network learns at: muP's, by the name of its counterpart."""
     parameters = dict(begun.named_parameters())
-    parts = {id(one): group["lr"] for group in mup.parameter_groups(begun, grown, 1.0, 0.0) for one in group["params"]}
-    return [(own, parts[id(parameters[name])]) for own, name, _ in reference.counterparts(model, begun)]
+    groups = mup.parameter_groups(begun, grown, 1.0, 0.0)
+    rates = {id(parameter): group["lr"] for group in groups for parameter in group["params"]}
+    return [(own, rates[id(parameters[name])]) for own, name, _ in reference.counterparts(model, begun)]
 
 
 def _by_chance(table: Any, run: Run) -> Iterator[Any]:
@@ -144,17 +147,17 @@ def _rows(table: Any, some: Tensor, visible: Tensor) -> Any:
     return replace(table, classes=table.classes[some], codes=codes, known=table.known[some], visible=visible)
 
 
-def _tell(who: str, step: int) -> None:
-    if (step + 1) % TOLD == 0:
-        print(f"{who}: step {step + 1:,}", file=sys.stderr, flush=True)
+def _report(name: str, step: int) -> None:
+    if (step + 1) % REPORTED == 0:
+        print(f"{name}: step {step + 1:,}", file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- asked alike
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """What a network comes to."""
+class Scores:
+    """The errors of a network."""
 
     errors: dict[str, float]
     nats: dict[str, float]  # mean -log p of each property
@@ -162,57 +165,56 @@ class Learnt:
     minutes: float
 
 
-def asked(network: DiSK, data: Data, run: Run, task: Task, minutes: float) -> Learnt:
+def evaluate(network: DiSK, data: Data, run: Run, task: Task, minutes: float) -> Scores:
     """Its errors and nats, on what is scored."""
     trained = Trained(data.codec, network, run, Record(), Styles.learn(task.schema, list(task.train)))
-    model, nats = api.Model(trained), {}
-    rows = scores(task, said(model, task, None, nats))
-    means = {one.name: statistics.fmean(nats[one.path]) for one in task.asked}
+    model = api.Model(trained)
+    nats: dict[EntityPath, list[float]] = {}
+    rows = scores(task, predictions(model, task, None, nats))
+    means = {target.name: statistics.fmean(nats[target.path]) for target in task.targets}
     whole = -float(model.log_prob(list(task.scored)).mean())
-    return Learnt({row.name: row.value for row in rows}, means, whole, minutes)
+    return Scores({row.name: row.value for row in rows}, means, whole, minutes)
 
 
-def table(plain: Learnt, own: Learnt) -> str:
-    """Both, side by side; a difference in nats is told in parts of all of a property's, or of an entity's."""
+def table(plain: Scores, ours: Scores) -> str:
+    """Both, side by side; a difference in nats is in parts of all of a property's, or of an entity's."""
     lines = ["| property | error: plain | ours | off | nats: plain | ours |", "|---|---|---|---|---|---|"]
     for name, error in plain.errors.items():
-        off = own.errors[name] / error - 1
+        off = ours.errors[name] / error - 1
         lines.append(
-            f"| {name} | {error:.4g} | {own.errors[name]:.4g} | {off:+.1%} | {plain.nats[name]:.3f} | {own.nats[name]:.3f} |"
+            f"| {name} | {error:.4g} | {ours.errors[name]:.4g} | {off:+.1%} | {plain.nats[name]:.3f} | {ours.nats[name]:.3f} |"
         )
-    mean = statistics.geometric_mean(own.errors[name] / error for name, error in plain.errors.items())
-    sums = [sum(one.nats.values()) for one in (plain, own)]
+    mean = statistics.geometric_mean(ours.errors[name] / error for name, error in plain.errors.items())
+    sums = [sum(scores.nats.values()) for scores in (plain, ours)]
     lines.append(f"| all | | | {mean - 1:+.1%} | {sums[0]:.3f} | {sums[1]:.3f} ({sums[1] / sums[0] - 1:+.1%}) |")
-    lines.append(f"| an entity | | | | {plain.whole:.3f} | {own.whole:.3f} ({own.whole / plain.whole - 1:+.1%}) |")
+    lines.append(f"| an entity | | | | {plain.whole:.3f} | {ours.whole:.3f} ({ours.whole / plain.whole - 1:+.1%}) |")
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Train both, ask both, print."""
     preset = Run.of("paper")
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argument_parser("faithful", __doc__)
     parser.add_argument("--data")
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--width", type=int, default=preset.model.width)
     parser.add_argument("--batch", type=int, default=preset.train.batch)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--alike", action="store_true", help="both begin and are shown alike, without dropout")
-    chosen = parser.parse_args()
-    dropout = 0.0 if chosen.alike else preset.model.dropout
-    run = replace(preset, seed=chosen.seed, model=replace(preset.model, width=chosen.width, dropout=dropout))
-    run = run.with_train(steps=chosen.steps, batch=chosen.batch)
-    task = phones(data_folder(chosen.data))
+    arguments = parser.parse_args(argv)
+    dropout = 0.0 if arguments.alike else preset.model.dropout
+    run = replace(preset, seed=arguments.seed, model=replace(preset.model, width=arguments.width, dropout=dropout))
+    run = run.with_train(steps=arguments.steps, batch=arguments.batch)
+    task = phones(data_folder(arguments.data))
     data = Data.prepare(task.schema, list(task.train), run)
-    learnt = []
-    for way in (partial(plainly, alike=chosen.alike), ours):
+    both = []
+    for way in (partial(plainly, alike=arguments.alike), ours):
         begun = time.monotonic()
         network = way(data, run).eval()
-        learnt.append(asked(network, data, run, task, (time.monotonic() - begun) / 60))
-    told = f"width {chosen.width}, batches of {chosen.batch}, {chosen.steps:,} steps, seed {chosen.seed}"
-    told += ", begun and shown alike, no dropout" * chosen.alike
-    print(f"{date.today()}: {told}; minutes: plain {learnt[0].minutes:.1f}, ours {learnt[1].minutes:.1f}\n")
-    print(table(*learnt))
-
-
-if __name__ == "__main__":
-    main()
+        both.append(evaluate(network, data, run, task, (time.monotonic() - begun) / 60))
+    settings = (
+        f"width {arguments.width}, batches of {arguments.batch}, {arguments.steps:,} steps, seed {arguments.seed}"
+    )
+    settings += ", begun and shown alike, no dropout" * arguments.alike
+    print(f"{date.today()}: {settings}; minutes: plain {both[0].minutes:.1f}, ours {both[1].minutes:.1f}\n")
+    print(table(*both))

@@ -1,11 +1,10 @@
 """What inferring a schema costs beside loading alone: time as a ratio, and the most memory, each in a process of its own.
 
-python benchmarks/infer.py [--lines 1000000] [--triples 5000000]
+python -m benchmarks infer [--lines 1000000] [--triples 5000000]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import resource
@@ -13,28 +12,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.io import phones, things
+from benchmarks.script import CHECKOUT, argument_parser
+
+if TYPE_CHECKING:
+    from kbdisk.loaders import KB
 
 ROUNDS = 3
-
-
-def sources() -> dict[str, object]:
-    """The generators of io.py, which is not `io`."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("benchmark_io", Path(__file__).with_name("io.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return {"jsonl": module.phones, "nt": module.things}
 
 
 def child(what: str, path: str) -> None:
     """Load, or infer; on the first lines before, so that everything is imported."""
     import kbdisk
 
-    def run(kb) -> int:
+    def run(kb: KB) -> int:
         if what == "infer":
             return len(kbdisk.infer(kb).reasons)
         return sum(1 for _ in kb)
@@ -50,8 +46,10 @@ def child(what: str, path: str) -> None:
 
 def measured(what: str, path: Path) -> dict[str, float]:
     """Seconds and megabytes of one run."""
-    run = [sys.executable, "-W", "ignore", __file__, "--child", what, str(path)]
-    answer: dict[str, float] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    run = [sys.executable, "-W", "ignore", "-m", "benchmarks.infer", what, str(path)]
+    answer: dict[str, float] = json.loads(
+        subprocess.run(run, check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout
+    )
     return answer
 
 
@@ -66,26 +64,21 @@ def row(path: Path, lines: Iterable[str], what: str, rounds: int) -> None:
     print(f"| {what} | {load:.2f} s | {infer:.2f} s | {infer / load:.2f} | {most:.0f} MB |", flush=True)
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser("infer", __doc__)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--triples", type=int, default=5_000_000)
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        child(*asked.child)
-        return
+    arguments = parser.parse_args(argv)
     print(f"{date.today()}, Python {platform.python_version()}, {platform.machine()}\n")
     print("| source | loading alone | inferring | ratio (wanted: 2 or less) | memory (wanted: under 300 MB) |")
     print("|---|---|---|---|---|")
-    made = sources()
     with tempfile.TemporaryDirectory() as folder:
-        for count in (asked.lines // 5, asked.lines):
-            row(Path(folder, "some.jsonl"), made["jsonl"](count), f"JSON Lines, {count:,}", ROUNDS)
-        for count in (asked.triples // 10, asked.triples):
-            row(Path(folder, "some.nt"), made["nt"](count), f"N-Triples, {count:,}", 1 if count > 1_000_000 else ROUNDS)
+        for count in (arguments.lines // 5, arguments.lines):
+            row(Path(folder, "some.jsonl"), phones(count), f"JSON Lines, {count:,}", ROUNDS)
+        for count in (arguments.triples // 10, arguments.triples):
+            row(Path(folder, "some.nt"), things(count), f"N-Triples, {count:,}", 1 if count > 1_000_000 else ROUNDS)
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # one measurement, in a process of its own
+    child(sys.argv[1], sys.argv[2])

@@ -1,6 +1,6 @@
 """How fast sources are read, as ratios to the libraries beneath, measured side by side in one run.
 
-    python benchmarks/io.py [--triples 100000] [--memory 5000000]
+    python -m benchmarks io [--triples 100000] [--memory 5000000]
 
 Every pair is run in turn, several times, each time in a process of its own; the best of each side counts. Speed differs
 from machine to machine and from minute to minute; the ratios should not.
@@ -8,7 +8,6 @@ from machine to machine and from minute to minute; the ratios should not.
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import random
@@ -17,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
+
+from benchmarks.script import CHECKOUT, argument_parser
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NS = "http://example.org/ns#"
@@ -104,8 +105,10 @@ READERS: dict[str, Callable[[str], int]] = {"ours": ours, "pyoxigraph": pyoxigra
 
 def measured(reader: str, path: Path) -> dict[str, float]:
     """One reading in a process of its own: seconds of the processor (imports not counted) and the most memory, in MB."""
-    run = [sys.executable, "-W", "ignore", __file__, "--child", reader, str(path)]
-    answer: dict[str, float] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    run = [sys.executable, "-W", "ignore", "-m", "benchmarks.io", reader, str(path)]
+    answer: dict[str, float] = json.loads(
+        subprocess.run(run, check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout
+    )
     return answer
 
 
@@ -133,8 +136,8 @@ def against(other: str, path: Path, rounds: int = ROUNDS) -> tuple[float, float,
     return mine, theirs, mine / theirs
 
 
-def row(what: str, mine: float, theirs: float, said: str, wanted: str) -> None:
-    print(f"| {what} | {mine:.2f} s | {theirs:.2f} s | {said} | {wanted} |", flush=True)
+def row(what: str, mine: float, theirs: float, ratio: str, wanted: str) -> None:
+    print(f"| {what} | {mine:.2f} s | {theirs:.2f} s | {ratio} | {wanted} |", flush=True)
 
 
 def speeds(folder: Path, triples: int) -> None:
@@ -186,22 +189,18 @@ def memory(folder: Path, triples: int) -> None:
     row(what, mine["seconds"], theirs["seconds"], f"{ratio:.2f} times as long", "under 150 MB")
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser("io", __doc__)
     parser.add_argument("--triples", type=int, default=200_000)
     parser.add_argument("--memory", type=int, default=5_000_000, help="triples of the large file; 0 leaves it out")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        child(*asked.child)
-        return
+    arguments = parser.parse_args(argv)
     print(f"{date.today()}, Python {platform.python_version()}, {platform.machine()}\n")
     with tempfile.TemporaryDirectory() as folder:
-        speeds(Path(folder), asked.triples)
-        if asked.memory:
-            memory(Path(folder), asked.memory)
+        speeds(Path(folder), arguments.triples)
+        if arguments.memory:
+            memory(Path(folder), arguments.memory)
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # one measurement, in a process of its own
+    child(sys.argv[1], sys.argv[2])

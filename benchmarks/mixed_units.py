@@ -1,6 +1,6 @@
 """Quantities in mixed units and money in mixed currencies, beside the same source in one unit of each.
 
-    python benchmarks/mixed_units.py --seeds 0 1 2
+    python -m benchmarks mixed-units --seeds 0 1 2
 
 A generated source is completed twice: as it is, and with every amount converted into one unit. Values that are hidden are
 the same. The error is the mean absolute error of the logarithm of amounts, in one unit. Off is the median ratio of the amount that
@@ -10,18 +10,18 @@ The last column is the share of amounts, given without their unit, whose filled 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbdisk.bench.generator import CURRENCIES, UNITS, Generated, GeneratorOptions, generate, json_lines
+from benchmarks.generator import CURRENCIES, UNITS, Generated, GeneratorOptions, generate, json_lines
+from benchmarks.script import argument_parser
 
 NAMES = {"quantity": ("value", "unit"), "money": ("amount", "currency")}
 RATES = {currency: 1 / rate for currency, rate in CURRENCIES.items()}
@@ -43,11 +43,11 @@ def in_one_unit(generated: Generated) -> list[str]:
     for line, complete in zip(json_lines(generated.entities), generated.complete, strict=True):
         row = json.loads(line)
         for name, part, (value, unit) in amounts(row):
-            own = complete.tree[name][unit]  # the unit itself may be hidden
+            unit_in_truth = complete.tree[name][unit]  # the unit itself may be hidden
             if value in part:
-                part[value] = float(f"{part[value] * FACTORS[own] / FACTORS[FIRST[own]]:.6g}")
+                part[value] = float(f"{part[value] * FACTORS[unit_in_truth] / FACTORS[FIRST[unit_in_truth]]:.6g}")
             if unit in part:
-                part[unit] = FIRST[own]
+                part[unit] = FIRST[unit_in_truth]
         rows.append(json.dumps(row))
     return rows
 
@@ -68,16 +68,16 @@ Errors = dict[str, tuple[str, float]]  # by entity: the unit, and the log of the
 
 def errors(generated: Generated, filled: dict[str, dict[str, Any]], mixed: bool) -> dict[str, Errors]:
     """By property, the errors of the hidden amounts that were filled."""
-    found: dict[str, Errors] = {}
+    by_property: dict[str, Errors] = {}
     for given, truth in zip(generated.entities, generated.complete, strict=True):
         for name, part, (value, unit) in amounts(truth.tree):
             made = filled[given.id].get(name, {})
             if value in given.tree.get(name, {}) or made.get(value) is None or made[value] <= 0:
                 continue
-            own = made.get(unit) or FIRST[part[unit]]
-            ratio = made[value] * FACTORS[own] / (part[value] * FACTORS[part[unit]])
-            found.setdefault(name, {})[given.id] = (own if mixed else FIRST[own], math.log(ratio))
-    return found
+            filled_unit = made.get(unit) or FIRST[part[unit]]
+            ratio = made[value] * FACTORS[filled_unit] / (part[value] * FACTORS[part[unit]])
+            by_property.setdefault(name, {})[given.id] = (filled_unit if mixed else FIRST[filled_unit], math.log(ratio))
+    return by_property
 
 
 def units_right(generated: Generated, filled: dict[str, dict[str, Any]], name: str) -> float:
@@ -99,30 +99,27 @@ def off(ours: Errors, theirs: Errors) -> float:
     return math.exp(max(map(statistics.median, by_unit.values()), key=abs))
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Prints a row for each property and seed, and the mean ratio of errors."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argument_parser("mixed-units", __doc__)
     parser.add_argument("--budget", default="10s")
     parser.add_argument("--entities", type=int, default=600)
     parser.add_argument("--properties", type=int, default=20)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     ratios = []
     print(f"{'seed':>4} {'property':12} {'hidden':>6} {'mixed':>7} {'one':>7} {'ratio':>6} {'off':>6} {'units':>6}")
     for seed in arguments.seeds:
         generated = generate(GeneratorOptions(arguments.entities, arguments.properties, 8, 0, 4, seed=seed))
         with tempfile.TemporaryDirectory() as mixed, tempfile.TemporaryDirectory() as single:
             filled = complete(list(json_lines(generated.entities)), Path(mixed), arguments.budget)
-            found = errors(generated, filled, True)
-            same = errors(generated, complete(in_one_unit(generated), Path(single), arguments.budget), False)
-        for name in sorted(found.keys() & same.keys()):
-            ours, theirs = (statistics.fmean(abs(log) for _, log in rows[name].values()) for rows in (found, same))
-            ratios.append(ours / theirs)
-            figures = f"{ours:7.3f} {theirs:7.3f} {ratios[-1]:6.2f} {off(found[name], same[name]):6.2f}"
+            mixed_errors = errors(generated, filled, True)
+            single_errors = errors(generated, complete(in_one_unit(generated), Path(single), arguments.budget), False)
+        for name in sorted(mixed_errors.keys() & single_errors.keys()):
+            both = mixed_errors[name], single_errors[name]
+            mean, single_mean = (statistics.fmean(abs(log) for _, log in logs.values()) for logs in both)
+            ratios.append(mean / single_mean)
+            figures = f"{mean:7.3f} {single_mean:7.3f} {ratios[-1]:6.2f} {off(*both):6.2f}"
             right = units_right(generated, filled, name)
-            print(f"{seed:4} {name:12} {len(found[name]):6} {figures} {right:6.2f}", flush=True)
+            print(f"{seed:4} {name:12} {len(mixed_errors[name]):6} {figures} {right:6.2f}", flush=True)
     print(f"mean ratio of errors {statistics.fmean(ratios):.3f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,13 @@
 """The precision of completion with its default options, over hidden values and over properties that entities lack in truth.
 
-python benchmarks/precision.py SOURCE [--budget 5m] [--mask 0 --mask 1] [--precision 0.95] [--validation] [--not-catboost]
-python benchmarks/precision.py                         the table of all that is stored
+python -m benchmarks precision SOURCE [--budget 5m] [--mask 0 --mask 1] [--precision 0.95] [--validation] [--not-catboost]
+python -m benchmarks precision                         the table of all that is stored
 
-A share of the single values of SOURCE is hidden, as by `kbdisk bench kb`, and the rest completed. Scored are hidden values,
-right or wrong, and as many declared absences, for which any value is wrong:
+A share of the single values of SOURCE is hidden, as by `python -m benchmarks kb`, and the rest completed. Scored are hidden
+values, right or wrong, and as many declared absences, for which any value is wrong:
 
     novalue                   of the source itself, hidden by the same share
-    SOURCE.truth.json         beside a source of `kbdisk bench generate`: what an entity lacks in truth
+    SOURCE.truth.json         beside a source of `python -m benchmarks generate`: what an entity lacks in truth
     absences/NAME.yaml        written by hand: properties that entities of some classes cannot have
 
 Right is the same label or link, the same year of a date, a number within a tenth of itself on a skewed scale, else within a
@@ -43,18 +43,19 @@ from typing import Any
 
 import numpy as np
 import yaml
-from common import Kept, command_line, groups, out_option, print_tables, source_file
 
 import kbdisk
+from benchmarks.base import Table
+from benchmarks.data import source_file
+from benchmarks.features import Features
+from benchmarks.imputers import Task, pool, tasks_of
+from benchmarks.kb import KBOptions, ResumedFit, masked_entities, value_at
+from benchmarks.masking import Cell, Masked, Values, is_drawn, pattern, without
+from benchmarks.progress import TerminalProgress
+from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
 from kbdisk.api import Model
-from kbdisk.bench.base import Table
-from kbdisk.bench.features import Features
-from kbdisk.bench.imputers import Task, pool, tasks_of
-from kbdisk.bench.kb import KBOptions, masked_entities, value_at
-from kbdisk.bench.masking import Cell, Masked, Values, is_drawn, pattern, without
-from kbdisk.bench.results import OURS, Result, Row, read
-from kbdisk.cli.bench import teller_of
-from kbdisk.cli.benchkb import ResumedFit
 from kbdisk.completion.decide import calibration_of
 from kbdisk.data.parse import read as read_entity
 from kbdisk.entity import NOVALUE, Completion, Date, Entity, read_path, walk
@@ -176,8 +177,8 @@ def is_right(task: Task, cell: Cell, value: Any, truth: Any, values: Values) -> 
     if kind == "label":
         return bool(scalar == cell.truth)
     if isinstance(value, Date) or cell.whole_year:
-        return math.floor(scalar) == math.floor(cell.truth)
-    return abs(scalar - cell.truth) <= tolerance(task, cell.truth) * (1 + 1e-9)
+        return bool(math.floor(scalar) == math.floor(cell.truth))
+    return bool(abs(scalar - cell.truth) <= tolerance(task, cell.truth) * (1 + 1e-9))
 
 
 def tolerance(task: Task, truth: float) -> float:
@@ -223,21 +224,21 @@ def statements_of(
     given = given_shares([completion.entity for completion in completions])
     for place, cells in hidden.items():
         entity, path = place
-        found = _filled_at(completions[entity], path)
-        value = value_at(trees[entity], path) if found is not None else None
-        if found is None or value is None:
+        filled = _filled_at(completions[entity], path)
+        value = value_at(trees[entity], path) if filled is not None else None
+        if filled is None or value is None:
             yield place, None
             continue
         known = value_at(truth[entity].tree, path)
         right = all(is_right(task, cell, value, known, values) for task, cell in cells)
         share = None if model is None else partial(share_on_end, model, completions[entity].entity, path)
-        covered = covered_by_interval(found, cells, *([] if share is None else [share]))
-        yield place, Statement(found.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
+        covered = covered_by_interval(filled, cells, *([] if share is None else [share]))
+        yield place, Statement(filled.confidence or 0.0, right, cells[0][0].of[2], covered, given[entity])
     for place in absences:
         entity, path = place
-        found = _filled_at(completions[entity], path)
-        is_filled = found is not None and value_at(trees[entity], path) not in BLANK
-        yield place, Statement(found.confidence or 0.0, False, "absence") if is_filled else None
+        filled = _filled_at(completions[entity], path)
+        is_filled = filled is not None and value_at(trees[entity], path) not in BLANK
+        yield place, Statement(filled.confidence or 0.0, False, "absence") if is_filled else None
 
 
 def _filled_at(completion: Completion, path: EntityPath) -> Any:
@@ -249,15 +250,15 @@ def _filled_at(completion: Completion, path: EntityPath) -> Any:
 
 
 def covered_by_interval(
-    found: Any, cells: Sequence[tuple[Task, Cell]], share_on_end: Callable[[int], float] = lambda end: 1.0
+    filled: Any, cells: Sequence[tuple[Task, Cell]], share_on_end: Callable[[int], float] = lambda end: 1.0
 ) -> float | None:
     """Whether the 90 % interval of a number has the truth; None of what is no number.
 
     `share_on_end` of 0, the lower end, or 1 says how much a truth counts that is this end.
     """
-    interval = getattr(found.belief, "interval", None)
+    interval = getattr(filled.belief, "interval", None)
     task, cell = cells[0]
-    if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(found.value, Date):
+    if len(cells) > 1 or task.of[2] != "number" or not isinstance(interval, tuple) or isinstance(filled.value, Date):
         return None
     low, high = interval
     is_end = [math.isclose(cell.truth, end, rel_tol=1e-9, abs_tol=1e-9) for end in interval]
@@ -269,7 +270,7 @@ def share_on_end(model: Model, entity: Entity, path: EntityPath, end: int) -> fl
     levels = calibration_of(model.trained).levels
     reading = read_entity(model.schema, entity)
     assert reading is not None
-    belief = model.belief(entity, path)
+    belief: Any = model.belief(entity, path)  # of a number
     key = model.trained.codec.learnt_as(reading.of, belief.path)
     level = statistics.median(levels.by_property.get(key, levels.of_all))  # of a middling number of given values
     number = belief.interval(level)[end]  # in the unit that was learnt
@@ -388,9 +389,9 @@ def yield_at(statements: Sequence[Statement], precision: float) -> int:
     for _, tied in groupby(
         sorted(statements, key=lambda statement: -statement.confidence), key=lambda statement: statement.confidence
     ):
-        several = list(tied)
-        count += len(several)
-        right += sum(statement.right for statement in several)
+        group = list(tied)
+        count += len(group)
+        right += sum(statement.right for statement in group)
         if right / count >= precision:
             best = right
     return best
@@ -463,7 +464,7 @@ def measure(source: str, mask: int, arguments: argparse.Namespace) -> None:
     """One training, and what its model writes with the default options and at each precision."""
     file = source_file(source)
     options = KBOptions(masks=(mask,), validation=arguments.validation, budget=arguments.budget)
-    kept = Kept(arguments.out, NAME, [source, arguments.budget, mask, options.part, *arguments.precision])
+    stored_run = StoredRun.of(arguments.out, NAME, [source, arguments.budget, mask, options.part, *arguments.precision])
     kb = kbdisk.load(str(file))
     entities = list(kb)
     masked, novalues = hide_novalues(entities, masked_entities(kb, entities, options, mask), mask, options.share)
@@ -475,20 +476,14 @@ def measure(source: str, mask: int, arguments: argparse.Namespace) -> None:
     by_hand = absences_of(name, entities, count, mask, truth if truth.exists() else None)
     scored = Scored(masked, tasks, values, entities, [*novalues, *by_hand][:count])
     begun = time.monotonic()
-    fit = fit_of(arguments.budget, kept, arguments.quiet)
+    fit = ResumedFit(stored_run.model, TerminalProgress(arguments.quiet), arguments.budget)
     found = scored.result(fit(masked.entities, mask), arguments.precision, mask if arguments.catboost else None)
     seconds, budget = round(time.monotonic() - begun, 1), f" + {arguments.budget}"
-    kept.add(
+    stored_run.add(
         Result(NAME, OURS, seed=mask, part=options.part, setting=source, told=budget, seconds=seconds, **found)
     )  # fmt: skip
-    kept.end()
+    stored_run.end()
     fit.forget()
-
-
-def fit_of(budget: str, kept: Kept, quiet: bool) -> ResumedFit:
-    """Trains the model by which `kbdisk complete` would fill."""
-    options = {"preset": "default", "budget": budget, "device": "auto", "quiet": quiet, "verbose": False}
-    return ResumedFit(options, kept.model, teller_of(quiet, verbose=False))
 
 
 def _plain(statement: Statement) -> list[Any]:
@@ -506,7 +501,7 @@ def _statement(data: Sequence[Any]) -> Statement:
 
 def table(results: Sequence[Result]) -> list[Table]:
     """A row for each source, its masks pooled, and one for all sources; a table for each budget and choice of precisions."""
-    found = groups(results, lambda result: (result.part, result.split, result.told))
+    found = group_latest(results, lambda result: (result.part, result.split, result.told))
     return [
         _table(f"{budget.removeprefix(' + ')}, {part}", split.split(", "), group)
         for (part, split, budget), group in found.items()
@@ -550,8 +545,8 @@ def _figure(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.3f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("precision", __doc__)
     parser.add_argument("source", nargs="?")
     parser.add_argument("--budget", default="5m", help="of each training")
     parser.add_argument("--mask", type=int, action="append", help="which values are hidden, and the seed; repeat it")
@@ -560,8 +555,8 @@ def main() -> None:
     parser.add_argument("--absences", help="the name of the list of absences; by default that of the source")
     parser.add_argument("--not-catboost", dest="catboost", action="store_false", help="measure kbdisk alone")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     arguments.precision = arguments.precision or []
     for precision in arguments.precision:
         if not 0 < precision <= 1:
@@ -570,7 +565,3 @@ def main() -> None:
         for mask in arguments.mask or [0]:
             measure(arguments.source, mask, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
-
-
-if __name__ == "__main__":
-    command_line(main)

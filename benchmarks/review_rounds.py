@@ -1,9 +1,9 @@
-"""Rounds of completion, review and apply: whether rejected values come back, and whether values that nobody judges get worse.
+"""Rounds of completion, review and apply: whether rejected values come back, and whether values that are not judged get worse.
 
-python benchmarks/review_rounds.py SOURCE [--rounds 10] [--budget 60s] [--mask 0] [--share 0.3]
-python benchmarks/review_rounds.py                     the tables of all that is stored
+python -m benchmarks review-rounds SOURCE [--rounds 10] [--budget 60s] [--mask 0] [--share 0.3]
+python -m benchmarks review-rounds                     the tables of all that is stored
 
-A share of the single values of SOURCE is hidden, as by `kbdisk bench kb`. In each round
+A share of the single values of SOURCE is hidden, as by `python -m benchmarks kb`. In each round
 
     kbdisk complete SOURCE --review review.csv     proposes values, by a model that is trained anew
     a simulated curator                            judges a share of the proposals by the truth
@@ -31,15 +31,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import Kept, command_line, groups, out_option, print_tables, source_file
-from precision import Place, absences_of, by_place, is_right
-
 import kbdisk
-from kbdisk.bench.base import Table
-from kbdisk.bench.imputers import Task, tasks_of
-from kbdisk.bench.kb import KBOptions, cost, masked_entities, value_at
-from kbdisk.bench.masking import Cell, Values, is_drawn
-from kbdisk.bench.results import OURS, Result, Row, read
+from benchmarks.base import Table
+from benchmarks.data import source_file
+from benchmarks.imputers import Task, tasks_of
+from benchmarks.kb import KBOptions, cost, masked_entities, value_at
+from benchmarks.masking import Cell, Values, is_drawn
+from benchmarks.precision import Place, absences_of, by_place, is_right
+from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
 from kbdisk.completion.review import WRITTEN, ReviewRow, as_text, read_review
 from kbdisk.entity import Date, Entity, Quantity, read_path
 from kbdisk.errors import LoadError
@@ -152,7 +153,7 @@ def write_decisions(review: Path, decisions: Mapping[int, Mapping[str, str]]) ->
     """Fill in the curator's cells, as a spreadsheet saves them."""
     with review.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.DictReader(stream)
-        rows = [row | decisions.get(number, {}) for number, row in enumerate(reader, 2)]
+        rows = [{**row, **decisions.get(number, {})} for number, row in enumerate(reader, 2)]
         columns = list(reader.fieldnames or ())
     with review.open("w", encoding="utf-8-sig", newline="") as stream:
         writer = csv.DictWriter(stream, columns)
@@ -172,9 +173,9 @@ def rest_errors(curator: Curator, completed: Sequence[Entity]) -> list[float]:
             for task, cell in cells:
                 by_task.setdefault(id(task), []).append((task, cell))
     errors = []
-    for several in by_task.values():
-        mean = statistics.fmean(cost(task, cell, task.constant) for task, cell in several)
-        for task, cell in several if mean > 0 else ():
+    for cells in by_task.values():
+        mean = statistics.fmean(cost(task, cell, task.constant) for task, cell in cells)
+        for task, cell in cells if mean > 0 else ():
             value = value_at(trees[curator.entities[cell.entity].id], cell.path)
             scalars = curator.values.scalars(cell.property[0], value) if value is not None else ()
             answer = next((scalar for *of, scalar in scalars if tuple(of) == cell.property[1:]), task.constant)
@@ -244,7 +245,9 @@ def command(*words: object, quiet: bool) -> None:
 
 def measure(source: str, arguments: argparse.Namespace) -> None:
     """All rounds on one source."""
-    kept = Kept(arguments.out, NAME, (Path(source).name, arguments.budget, arguments.mask, arguments.rounds))
+    stored_run = StoredRun.of(
+        arguments.out, NAME, (Path(source).name, arguments.budget, arguments.mask, arguments.rounds)
+    )
     kb = kbdisk.load(str(source_file(source)))
     entities = list(kb)
     masked = masked_entities(kb, entities, KBOptions(masks=(arguments.mask,)), arguments.mask)
@@ -258,20 +261,20 @@ def measure(source: str, arguments: argparse.Namespace) -> None:
         options = ["--budget", arguments.budget, "--seed", str(arguments.mask)]
         figures = run_rounds(file, curator, arguments.rounds, options, arguments.quiet)
     rows = [Row(name, value) for name, value in figures[-1].items() if not math.isnan(value)]
-    kept.add(
+    stored_run.add(
         Result(
             NAME, OURS, rows, seed=arguments.mask, setting=Path(source).name, told=f" + {arguments.budget}",
             details={"rounds": json.loads(json.dumps(figures))},
         )
     )  # fmt: skip
-    kept.end()
+    stored_run.end()
 
 
 def table(results: Sequence[Result]) -> list[Table]:
     """A table for each source, budget and mask: a row for each round."""
     tables = []
-    for own in groups(results, lambda one: (one.setting, one.told, one.seed)).values():
-        result = own[-1]
+    for group in group_latest(results, lambda result: (result.setting, result.told, result.seed)).values():
+        result = group[-1]
         rounds = result.details["rounds"]
         rows = []
         for turn, figures in enumerate(rounds, 1):
@@ -292,21 +295,17 @@ def table(results: Sequence[Result]) -> list[Table]:
     return tables
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("review-rounds", __doc__)
     parser.add_argument("source", nargs="?")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--budget", default="60s", help="of the training of each round")
     parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
     parser.add_argument("--share", type=float, default=0.3, help="of the proposals: how many are judged in a round")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     if arguments.source is not None:
         measure(arguments.source, arguments)
     tables = table(read(arguments.out / f"{NAME}.jsonl"))
     print_tables(tables)
-
-
-if __name__ == "__main__":
-    command_line(main)

@@ -1,6 +1,6 @@
 """A property that always has one value: it is written where other properties show that an entity has it, else hardly anywhere.
 
-python benchmarks/same_value.py [--entities 3000] [--budget 60s] [--seed 0]
+python -m benchmarks same-value [--entities 3000] [--budget 60s] [--seed 0]
 
 Two sources are generated, of entities of one class with two numbers and two labels, and a property with the same value wherever
 it stands:
@@ -22,13 +22,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from common import Kept, command_line, groups, out_option, print_tables
-
-from kbdisk.bench.base import Table
-from kbdisk.bench.masking import is_drawn
-from kbdisk.bench.results import OURS, Result, Row, read
-from kbdisk.cli.bench import teller_of
-from kbdisk.cli.benchkb import ResumedFit
+from benchmarks.base import Table
+from benchmarks.kb import ResumedFit
+from benchmarks.masking import is_drawn
+from benchmarks.progress import TerminalProgress
+from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
 from kbdisk.entity import Entity
 
 NAME = "same_value"
@@ -89,20 +89,20 @@ def figures_of(entities: Sequence[Entity], given: Sequence[Entity], written: Seq
 
 
 def measure(kind: str, arguments: argparse.Namespace) -> None:
-    kept = Kept(arguments.out, NAME, [kind, arguments.entities, arguments.budget, arguments.seed])
-    teller = teller_of(arguments.quiet, verbose=False)
+    stored_run = StoredRun.of(arguments.out, NAME, [kind, arguments.entities, arguments.budget, arguments.seed])
+    progress = TerminalProgress(arguments.quiet)
     entities = generated(kind, arguments.entities, arguments.seed)
     given = hidden(entities, arguments.seed)
     begun = time.monotonic()
-    fit = ResumedFit({"preset": "default", "budget": arguments.budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller)  # fmt: skip
+    fit = ResumedFit(stored_run.model, progress, arguments.budget)
     model = fit(given, arguments.seed)
     written = [(PROPERTY,) in completion.filled for completion in model.complete(given)]
     figures = figures_of(entities, given, written)
     rows = [Row(name, value, int(figures["hidden"])) for name, value in figures.items() if not math.isnan(value)]
-    told = f"{arguments.entities:,} entities + {arguments.budget}"
+    settings = f"{arguments.entities:,} entities + {arguments.budget}"
     seconds = round(time.monotonic() - begun, 1)
-    kept.add(Result(NAME, OURS, rows, seed=arguments.seed, setting=kind, told=told, seconds=seconds))
-    kept.end()
+    stored_run.add(Result(NAME, OURS, rows, seed=arguments.seed, setting=kind, told=settings, seconds=seconds))
+    stored_run.end()
     fit.forget()
 
 
@@ -110,26 +110,22 @@ def table(results: Sequence[Result]) -> list[Table]:
     """The counts of each source, summed over seeds."""
     header = ["source", "settings", "seeds", "having", "hidden", "written", "found", "precision"]
     rows = []
-    for (kind, told), own in groups(results, lambda result: (result.setting, result.told)).items():
-        every = [{row.name: row.value for row in result.rows} for result in own]
+    for (kind, settings), group in group_latest(results, lambda result: (result.setting, result.told)).items():
+        every = [{row.name: row.value for row in result.rows} for result in group]
         sums = {name: sum(figures[name] for figures in every) for name in ("having", "hidden", "written", "found")}
         precision = f"{sums['found'] / sums['written']:.3f}" if sums["written"] else ""
-        rows.append([kind, told, str(len(own)), *(f"{value:,.0f}" for value in sums.values()), precision])
+        rows.append([kind, settings, str(len(group)), *(f"{value:,.0f}" for value in sums.values()), precision])
     return [Table("A property that always has the same value", header, rows, [])] if rows else []
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("same-value", __doc__)
     parser.add_argument("--entities", type=int, default=3000, help="of each source")
     parser.add_argument("--budget", default="60s", help="of training")
     parser.add_argument("--seed", type=int, default=0, help="of the sources, of what is hidden, and of training")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     for kind in SHARES:
         measure(kind, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
-
-
-if __name__ == "__main__":
-    command_line(main)

@@ -1,7 +1,7 @@
 """Calibration of confidence on entities unlike the training data: a model of entities up to a bound completes those beyond.
 
-python benchmarks/shift.py SOURCE --by launch.year --until 2012 [--budget 60s] [--mask 0] [--share 0.2]
-python benchmarks/shift.py                             the table of all that is stored
+python -m benchmarks shift SOURCE --by launch.year --until 2012 [--budget 60s] [--mask 0] [--share 0.2]
+python -m benchmarks shift                             the table of all that is stored
 
 Training has the entities whose number at --by is at most --until, except a tenth of them, which are held out. Of the held-out
 entities and of those beyond the bound a share of the single values is hidden, and completed. Reported are, for the entities
@@ -23,17 +23,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from common import Kept, command_line, groups, out_option, print_tables, source_file
-from precision import Place, Statement, by_place, covered_by_interval, is_right, reliability
-
 import kbdisk
-from kbdisk.bench.base import Table
-from kbdisk.bench.imputers import Task, tasks_of
-from kbdisk.bench.kb import TABLES, value_at
-from kbdisk.bench.masking import Cell, Values, mask
-from kbdisk.bench.results import OURS, Result, Row, read
-from kbdisk.cli.bench import teller_of
-from kbdisk.cli.benchkb import ResumedFit
+from benchmarks.base import Table
+from benchmarks.data import source_file
+from benchmarks.imputers import Task, tasks_of
+from benchmarks.kb import TABLES, ResumedFit, value_at
+from benchmarks.masking import Cell, Values, mask
+from benchmarks.precision import Place, Statement, by_place, covered_by_interval, is_right, reliability
+from benchmarks.progress import TerminalProgress
+from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
 from kbdisk.entity import Completion, Entity, Filled, read_path
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
@@ -48,7 +48,9 @@ def split(
     entities: Sequence[Entity], by: EntityPath, until: float, mask: int
 ) -> tuple[list[Entity], list[Entity], list[Entity]]:
     """Training entities, entities like these, and entities beyond the bound. What has no such number is in none of them."""
-    training, like, shifted = [], [], []
+    training: list[Entity] = []
+    like: list[Entity] = []
+    shifted: list[Entity] = []
     for entity in entities:
         value = value_at(entity.tree, by)
         number = getattr(value, "year", getattr(value, "value", value))
@@ -119,7 +121,7 @@ def figures_of(
 
 def measure(source: str, arguments: argparse.Namespace) -> None:
     run = [source, arguments.by, arguments.until, arguments.budget, arguments.mask, arguments.share, arguments.entities]
-    kept, teller = Kept(arguments.out, NAME, run), teller_of(arguments.quiet, verbose=False)
+    stored_run, progress = StoredRun.of(arguments.out, NAME, run), TerminalProgress(arguments.quiet)
     kb = kbdisk.load(str(source_file(source)))
     training, like, shifted = split(list(kb), read_path(arguments.by), arguments.until, arguments.mask)
     if not training or not like or not shifted:
@@ -130,7 +132,7 @@ def measure(source: str, arguments: argparse.Namespace) -> None:
     values = Values(masked.entities)
     hidden = by_place(masked, tasks_of(masked, values))
     begun = time.monotonic()
-    fit = ResumedFit({"preset": "default", "budget": arguments.budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller)  # fmt: skip
+    fit = ResumedFit(stored_run.model, progress, arguments.budget)
     model = fit(training, arguments.mask)
     by_default = list(model.complete(masked.entities))
     everything = list(model.complete(masked.entities, fill="all"))
@@ -145,9 +147,18 @@ def measure(source: str, arguments: argparse.Namespace) -> None:
         figures = figures_of(stated, written, everything[places.start : places.stop], count)
         rows += [Row(f"{group} {name}", figure, count) for name, figure in figures.items() if not math.isnan(figure)]
     setting = f"{source}, {arguments.by} to {arguments.until:g}"
-    told = f" + {arguments.budget}"
-    kept.add(Result(NAME, OURS, rows, seed=arguments.mask, setting=setting, told=told, seconds=round(seconds, 1)))
-    kept.end()
+    stored_run.add(
+        Result(
+            NAME,
+            OURS,
+            rows,
+            seed=arguments.mask,
+            setting=setting,
+            told=f" + {arguments.budget}",
+            seconds=round(seconds, 1),
+        )
+    )
+    stored_run.end()
     fit.forget()
 
 
@@ -155,16 +166,16 @@ def table(results: Sequence[Result]) -> list[Table]:
     """The figures of each source and group, summed or averaged over masks."""
     header = ["source", "entities", "masks", "number", "flagged", "hidden", "written", "precision", "ece", "coverage of 90 %"]  # fmt: skip
     rows = []
-    for (setting, told), own in groups(results, lambda result: (result.setting, result.told)).items():
-        for group in (SHIFTED, LIKE):
-            every = [{row.name: row.value for row in result.rows} for result in own]
+    for (setting, budget), group in group_latest(results, lambda result: (result.setting, result.told)).items():
+        for side in (SHIFTED, LIKE):
+            every = [{row.name: row.value for row in result.rows} for result in group]
             figures: dict[str, Any] = {
-                name: [figures[key] for figures in every if (key := f"{group} {name}") in figures] for name in FIGURES
+                name: [figures[key] for figures in every if (key := f"{side} {name}") in figures] for name in FIGURES
             }
             sums = {name: sum(figures[name]) for name in FIGURES}
             means = {name: statistics.fmean(figures[name]) if figures[name] else math.nan for name in FIGURES}
             rows.append([
-                f"{setting}{told}", group, str(len(own)), f"{sums['entities']:,.0f}",
+                f"{setting}{budget}", side, str(len(group)), f"{sums['entities']:,.0f}",
                 f"{100 * sums['flagged'] / max(sums['entities'], 1):.1f} %", f"{sums['hidden']:,.0f}",
                 f"{sums['written']:,.0f}", f"{sums['right'] / max(sums['written'], 1):.3f}",
                 f"{means['ece']:.3f}", f"{means['coverage']:.3f}",
@@ -172,8 +183,8 @@ def table(results: Sequence[Result]) -> list[Table]:
     return [Table("Confidence on entities unlike those of training", header, rows, [])] if rows else []
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("shift", __doc__)
     parser.add_argument("source", nargs="?")
     parser.add_argument("--by", help="path of the number by which entities are split, such as launch.year")
     parser.add_argument("--until", type=float, help="the greatest such number of training entities")
@@ -182,14 +193,10 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.2, help="of the single values: how many are hidden")
     parser.add_argument("--mask", type=int, default=0, help="which values are hidden, and the seed of training")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     if arguments.source is not None:
         if arguments.by is None or arguments.until is None:
             raise ConfigError("--by", "expected --by PATH and --until NUMBER with a source.")
         measure(arguments.source, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
-
-
-if __name__ == "__main__":
-    command_line(main)

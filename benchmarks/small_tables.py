@@ -1,7 +1,7 @@
 """Whether 90 % intervals cover 90 % of small tables: ten of 100 to 300 rows, 30 % of the cells of a quarter of the rows hidden.
 
-python benchmarks/small_tables.py [--budget 60s] [--only abalone,gsm]
-python benchmarks/small_tables.py --shown               the table of all that is stored
+python -m benchmarks small-tables [--budget 60s] [--only abalone,gsm]
+python -m benchmarks small-tables --shown               the table of all that is stored
 
 The rows of each table are drawn from the larger tables in the data folder, the same rows each time. Coverage is measured on
 numbers, as in `precision.py`: randomised at atoms. The last row pools all tables.
@@ -14,19 +14,23 @@ import csv
 import random
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import SOURCES, Kept, command_line, out_option, print_tables, source_file
-from precision import Scored, fit_of, table
-from untouched import masked_rows
 
 import kbdisk
-from kbdisk.bench.base import data_file, data_folder
-from kbdisk.bench.imputers import tasks_of
-from kbdisk.bench.masking import Values
-from kbdisk.bench.results import OURS, Result, read
+from benchmarks.data import SOURCES, data_file, data_folder, source_file
+from benchmarks.imputers import tasks_of
+from benchmarks.kb import ResumedFit
+from benchmarks.masking import Values
+from benchmarks.precision import Scored, table
+from benchmarks.progress import TerminalProgress
+from benchmarks.results import OURS, Result, StoredRun, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
+from benchmarks.untouched import masked_rows
 from kbdisk.errors import ConfigError
 
 NAME = "small_tables"
@@ -73,7 +77,7 @@ def _arrays(name: str) -> tuple[list[str], list[list[Any]]]:
 
 def measure(name: str, arguments: argparse.Namespace) -> None:
     """One table."""
-    kept = Kept(arguments.out, NAME, (name, arguments.budget))
+    stored_run = StoredRun.of(arguments.out, NAME, (name, arguments.budget))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{name}.csv"
         write_table(name, file)
@@ -82,29 +86,25 @@ def measure(name: str, arguments: argparse.Namespace) -> None:
     values = Values(masked.entities)
     scored = Scored(masked, tasks_of(masked, values), values, entities, [])
     begun = time.monotonic()
-    fit = fit_of(arguments.budget, kept, arguments.quiet)
-    found = scored.result(fit(masked.entities, 0), [], None)
+    fit = ResumedFit(stored_run.model, TerminalProgress(arguments.quiet), arguments.budget)
+    figures = scored.result(fit(masked.entities, 0), [], None)
     seconds = round(time.monotonic() - begun, 1)
-    kept.add(Result(NAME, OURS, setting=name, told=f" + {arguments.budget}", seconds=seconds, **found))
-    kept.end()
+    stored_run.add(Result(NAME, OURS, setting=name, told=f" + {arguments.budget}", seconds=seconds, **figures))
+    stored_run.end()
     fit.forget()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("small-tables", __doc__)
     parser.add_argument("--budget", default="60s", help="of each training")
     parser.add_argument("--only", default=",".join(TABLES), help="which tables, with commas between them")
     parser.add_argument("--shown", action="store_true", help="only show the table of stored results")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     names = [name.strip() for name in arguments.only.split(",")]
     if not set(names) <= set(TABLES):
         raise ConfigError("--only", f"expected some of {', '.join(TABLES)}, got {arguments.only!r}.")
     for name in () if arguments.shown else names:
         measure(name, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
-
-
-if __name__ == "__main__":
-    command_line(main)

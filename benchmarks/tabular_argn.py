@@ -1,4 +1,4 @@
-"""TabularARGN imputes the missing cells of a table. `untouched.py` runs it in an environment of its own, without kbdisk.
+"""TabularARGN imputes the missing cells of a table. `benchmarks.untouched` runs it in an environment of its own, without kbdisk.
 
 python tabular_argn.py TRAIN.csv TEST.csv OUT.csv SECONDS DRAWS SEED
 
@@ -6,6 +6,7 @@ It learns from TRAIN for so many seconds, and fills TEST by the median of its dr
 """
 
 import sys
+from collections.abc import Iterable
 
 import pandas
 from mostlyai.engine import TabularARGN
@@ -19,12 +20,15 @@ def main(train_file: str, test_file: str, out_file: str, seconds: str, draws: st
     model.fit(train)
     imputed = model.impute(test, n_draws=int(draws), agg_fn="list")
     filled = pandas.DataFrame(
-        {name: [_one(cell, pandas.api.types.is_numeric_dtype(train[name])) for cell in imputed[name]] for name in train}
+        {
+            name: [_estimate(cell, pandas.api.types.is_numeric_dtype(train[name])) for cell in imputed[name]]
+            for name in train
+        }
     )
     filled.to_csv(out_file, index=False)
 
 
-def _one(drawn: list, is_number: bool) -> object:
+def _estimate(drawn: Iterable[object], is_number: bool) -> object:
     """The median of numbers, the commonest of labels."""
     known = pandas.Series(list(drawn)).dropna()
     if not len(known):

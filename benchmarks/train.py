@@ -1,6 +1,6 @@
 """How fast a training step is: against a plain network, against what the machine can do, and as schemas and batches grow.
 
-python benchmarks/train.py [--rounds 5] [--only plain,schema,memory] [--threads 1]
+python -m benchmarks train [--rounds 5] [--only plain,schema,memory] [--threads 1]
 
 Readings alternate, each is of the processor's seconds over several steps, and the median of some counts. On one thread:
 waiting for other threads would count as work, and other work on the machine would show. Work is what
@@ -9,7 +9,6 @@ waiting for other threads would count as work, and other work on the machine wou
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import platform
@@ -18,18 +17,18 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import accumulate
-from pathlib import Path
 from types import ModuleType
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.script import CHECKOUT, argument_parser
 from kbdisk.data import Codec, CodecConfig
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
@@ -54,7 +53,7 @@ def phones(count: int) -> tuple[Codec, Tokens]:
     numbers = [f"number {i}" for i in range(9)]
     leaves = {**dict.fromkeys(numbers, Number()), "maker": Category(), "network": Category()}
     tree = {name: Property(leaf) for name, leaf in leaves.items()}
-    schema = Schema({"Phone": Class("Phone", {(name,): one for name, one in tree.items()})})
+    schema = Schema({"Phone": Class("Phone", {(name,): prop for name, prop in tree.items()})})
     entities = [
         Entity(
             str(i),
@@ -75,10 +74,12 @@ def sparse(paths: int, count: int, sharing: str = "auto", longest: int = 20) -> 
 
     def thing(number: int) -> Entity:
         size = longest if number == count - 1 else 20
-        own = (
+        numbers = (
             [(number * 20 + j) % paths for j in range(20)] if number * 20 < paths else random.sample(range(paths), size)
         )
-        tree = {f"path {i}": f"n{random.randrange(10)}" if i % 5 == 0 else round(random.gauss(0, 1), 2) for i in own}
+        tree = {
+            f"path {i}": f"n{random.randrange(10)}" if i % 5 == 0 else round(random.gauss(0, 1), 2) for i in numbers
+        }
         return Entity(str(number), tree, ("Thing",))
 
     entities = [thing(i) for i in range(count)]
@@ -94,7 +95,7 @@ class Trained:
     """A network in training: one step of it, and what a step does."""
 
     name: str
-    step: Callable[[], None]
+    step: Callable[[], object]
     entities: int
     flops: float = 0.0
 
@@ -143,7 +144,9 @@ class Trained:
 
 def plain_reference() -> ModuleType:
     """tests/reference.py."""
-    spec = importlib.util.spec_from_file_location("reference", Path(__file__).parents[1] / "tests" / "reference.py")
+    spec = importlib.util.spec_from_file_location("reference", CHECKOUT / "tests" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["reference"] = module
     spec.loader.exec_module(module)
@@ -156,7 +159,7 @@ def multiplied(dtype: torch.dtype) -> Trained:
     return Trained(f"matmul {SIZE}, {str(dtype)[6:]}", lambda: torch.mm(a, b), 0, 2.0 * SIZE**3)
 
 
-def seconds(step: Callable[[], None]) -> float:
+def seconds(step: Callable[[], object]) -> float:
     """The processor's seconds of one step."""
     begun, steps = time.process_time(), 0
     while time.process_time() - begun < LEAST:
@@ -165,9 +168,9 @@ def seconds(step: Callable[[], None]) -> float:
     return (time.process_time() - begun) / steps
 
 
-def measured(each: list[Trained], rounds: int) -> list[float]:
+def measured(networks: list[Trained], rounds: int) -> list[float]:
     """The seconds of a step of each: the medians of readings in turn."""
-    readings = [[seconds(one.step) for one in each] for _ in range(rounds)]
+    readings = [[seconds(network.step) for network in networks] for _ in range(rounds)]
     return [statistics.median(column) for column in zip(*readings, strict=True)]
 
 
@@ -183,15 +186,15 @@ def against_plain(rounds: int) -> Iterator[str]:
         config = ModelConfig(width=width, heads=4, dropout=dropout)
         batch = tokens.batch(torch.arange(size))
         ours = Trained.ours("ours, bfloat16", codec, batch, config)
-        each = [multiplied(torch.float32), multiplied(torch.bfloat16), Trained.plain(codec, batch, config), ours]
-        taken = measured(each, rounds)
-        rates = [one.flops / second for one, second in zip(each, taken, strict=True)]
-        for one, second, rate, top in zip(each, taken, rates, [rates[0], rates[1]] * 2, strict=True):
-            if one.entities == 0:
-                yield f"| {one.name} | {second:.3f} | | | {rate / 1e9:.0f} | | |"
+        networks = [multiplied(torch.float32), multiplied(torch.bfloat16), Trained.plain(codec, batch, config), ours]
+        taken = measured(networks, rounds)
+        rates = [network.flops / second for network, second in zip(networks, taken, strict=True)]
+        for network, second, rate, top in zip(networks, taken, rates, [rates[0], rates[1]] * 2, strict=True):
+            if network.entities == 0:
+                yield f"| {network.name} | {second:.3f} | | | {rate / 1e9:.0f} | | |"
                 continue
-            name = f"{one.name}, width {width}, batch {size}, dropout {dropout}"
-            per = f"{one.entities / second:.0f} | {one.flops / one.entities / 1e9:.3f} | {rate / 1e9:.0f}"
+            name = f"{network.name}, width {width}, batch {size}, dropout {dropout}"
+            per = f"{network.entities / second:.0f} | {network.flops / network.entities / 1e9:.3f} | {rate / 1e9:.0f}"
             yield f"| {name} | {second:.3f} | {per} | {rate / top:.0%} | {taken[2] / second:.2f} |"
 
 
@@ -200,15 +203,15 @@ def as_schemas_grow(rounds: int) -> Iterator[str]:
     yield "| paths in the schema, 20 an entity, width 128, batch 256 | milliseconds a step | against the least schema |"
     yield "|---|---|---|"
     cases = [(20, "auto"), (20, "tied"), (1000, "auto"), (10_000, "auto")]
-    each = []
+    networks = []
     for paths, sharing in cases:
         codec, tokens = sparse(paths, 20_000 if paths > 1000 else 4096, sharing=sharing)
         groups = 1 + max(slot.group for slot in codec.slots)
         name = f"{paths:,}, {sharing}: {groups} sets of weights for a kind"
-        each.append(Trained.ours(name, codec, tokens.batch(torch.arange(256)), ModelConfig(width=128, dropout=0.1)))
-    taken = measured(each, rounds)
-    for one, second in zip(each, taken, strict=True):
-        yield f"| {one.name} | {second * 1000:.0f} | {second / taken[0]:.2f} |"
+        networks.append(Trained.ours(name, codec, tokens.batch(torch.arange(256)), ModelConfig(width=128, dropout=0.1)))
+    taken = measured(networks, rounds)
+    for network, second in zip(networks, taken, strict=True):
+        yield f"| {network.name} | {second * 1000:.0f} | {second / taken[0]:.2f} |"
 
 
 def memory(rounds: int) -> Iterator[str]:
@@ -216,20 +219,22 @@ def memory(rounds: int) -> Iterator[str]:
     yield "| batch | tokens | MB of a step | KB a token |"
     yield "|---|---|---|---|"
     for case in ("256", "512", "1024", "2048", "512 of which one has 1,000 properties"):
-        run = [sys.executable, "-W", "ignore", __file__, "--child", case]
-        told = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
-        each = told["bytes"] / told["tokens"] / 1e3
-        yield f"| {case} | {told['tokens']:,} | {told['bytes'] / 1e6:.0f} | {each:.1f} |"
+        run = [sys.executable, "-W", "ignore", "-m", "benchmarks.train", case]
+        measured = json.loads(subprocess.run(run, check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout)
+        per_token = measured["bytes"] / measured["tokens"] / 1e3
+        yield f"| {case} | {measured['tokens']:,} | {measured['bytes'] / 1e6:.0f} | {per_token:.1f} |"
 
 
 def child(case: str) -> None:
     """One step of so many entities, and the bytes that its tensors took at most."""
+    random.seed(0)
+    torch.manual_seed(0)
     size, long = int(case.split()[0]), not case.isdigit()
     codec, tokens = sparse(1000, 4096, longest=1000 if long else 20)
     batch = tokens.batch(torch.arange(len(tokens) - size, len(tokens)))
-    one = Trained.ours("", codec, batch, ModelConfig(width=128))
+    network = Trained.ours("", codec, batch, ModelConfig(width=128))
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        one.step()
+        network.step()
     events = profiler.profiler.kineto_results.events()
     changes = [event for event in events if event.name() == "[memory]"]
     taken = accumulate(event.nbytes() for event in sorted(changes, key=lambda event: event.start_ns()))
@@ -239,29 +244,24 @@ def child(case: str) -> None:
 TABLES = {"plain": against_plain, "schema": as_schemas_grow, "memory": memory}
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argument_parser("train", __doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default=",".join(TABLES))
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    arguments = parser.parse_args(argv)
     random.seed(0)
     torch.manual_seed(0)
-    if asked.child:
-        child(asked.child)
-        return
-    torch.set_num_threads(asked.threads)
-    told = f"threads: {torch.get_num_threads()}, {torch.backends.cpu.get_cpu_capability()}"
-    print(
-        f"{date.today()}, Python {platform.python_version()}, torch {torch.__version__}, {platform.machine()}, {told}"
-    )
-    for name in asked.only.split(","):
+    torch.set_num_threads(arguments.threads)
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, {platform.machine()}"
+    threads = f"threads: {torch.get_num_threads()}, {torch.backends.cpu.get_cpu_capability()}"
+    print(f"{date.today()}, {versions}, {threads}")
+    for name in arguments.only.split(","):
         print()
-        for line in TABLES[name](asked.rounds):
+        for line in TABLES[name](arguments.rounds):
             print(line, flush=True)
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # one measurement, in a process of its own
+    child(sys.argv[1])

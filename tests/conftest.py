@@ -85,15 +85,22 @@ def unprivileged():
 
 
 @pytest.fixture
-def run(capfd, monkeypatch):
-    """Run a command; returns its exit status, standard output and standard error."""
+def program():
+    """The program whose commands `run` runs, and its name."""
     from kbdisk.cli import main
 
+    return main, "kbdisk"
+
+
+@pytest.fixture
+def run(program, capfd, monkeypatch):
+    """Run a command; returns its exit status, standard output and standard error."""
+    main, name = program
     monkeypatch.setenv("COLUMNS", "80")
 
     def run(*arguments) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            main([str(one) for one in arguments], prog_name="kbdisk")
+            main([str(argument) for argument in arguments], prog_name=name)
         out, err = capfd.readouterr()
         return ended.value.code, out, err
 

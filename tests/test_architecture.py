@@ -41,7 +41,6 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["plots"],
     ["api", "sklearn"],
     ["__init__"],
-    ["bench"],
     ["cli"],
     ["__main__"],
 ]
@@ -119,6 +118,12 @@ def test_imports_point_one_way(module):
     allowed = {own, *(name for names in LAYERS[:row] for name in names)}
     ours = {part(name) for name in imports(SOURCES[module]) if name.split(".")[0] == "kbdisk"}
     assert ours <= allowed, f"{module} may not import {', '.join(sorted(ours - allowed))}"
+
+
+def test_the_package_never_imports_the_benchmarks():
+    assert not {
+        module for module in SOURCES if any(name.split(".")[0] == "benchmarks" for name in imports(SOURCES[module]))
+    }
 
 
 FACADES = {("kbdisk.schemas.schema", "kbdisk.schemas.yaml")}  # Schema.read and Schema.write load pydantic when called

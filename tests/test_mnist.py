@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "mnist.py"
 @pytest.mark.shared
 @pytest.mark.timeout(3600)
 def test_digits_drawn_pixel_by_pixel_are_what_was_asked_for(data, tmp_path):
-    pytest.importorskip("matplotlib", reason="needs the extra bench")
+    pytest.importorskip("matplotlib", reason="needs the extra plots")
     picture = tmp_path / "mnist.png"
     command = [sys.executable, str(EXAMPLE), "--data", str(data / "mnist"), "--out", str(picture), "--each", "20"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})

@@ -18,8 +18,6 @@ import rich_click as click
 
 from kbdisk.cli.apply import apply
 from kbdisk.cli.belief import belief
-from kbdisk.cli.bench import bench
-from kbdisk.cli.benchkb import bench_generate, bench_kb
 from kbdisk.cli.complete import complete
 from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
@@ -151,9 +149,6 @@ def main() -> None:
 
 main.add_command(apply)
 main.add_command(belief)
-bench.add_command(bench_kb)
-bench.add_command(bench_generate)
-main.add_command(bench)
 main.add_command(evaluate)
 main.add_command(complete)
 main.add_command(inspect)

@@ -1,0 +1,58 @@
+"""How a benchmark reports its progress: not at all, or on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from kbdisk.cli.counting import counting
+from kbdisk.cli.screen import say
+from kbdisk.cli.trainbar import training
+
+if TYPE_CHECKING:
+    from kbdisk.training.state import Watch
+
+Report = Callable[[int, int], None]  # how many are done, of how many
+
+
+class Progress:
+    """Reports nothing."""
+
+    def training(self, label: str = "") -> AbstractContextManager[Watch | None]:
+        """The callback of a training."""
+        return nullcontext()
+
+    def counting(self, label: str) -> AbstractContextManager[Report | None]:
+        """The callback of work that is counted."""
+        return nullcontext()
+
+    def say(self, line: str) -> None:
+        """A line in between."""
+
+
+class TerminalProgress(Progress):
+    """Reports on standard error, unless it is quiet."""
+
+    def __init__(self, quiet: bool, verbose: bool = False) -> None:
+        self.quiet, self.verbose = quiet, verbose
+
+    @contextlib.contextmanager
+    def training(self, label: str = "") -> Iterator[Watch | None]:
+        """A bar, or with `verbose` a line for each validation; before it the label, if there is one."""
+        if label:
+            self.say(label)
+        with training(self.quiet, self.verbose) as watch:
+            yield watch
+
+    @contextlib.contextmanager
+    def counting(self, label: str) -> Iterator[Report | None]:
+        """A bar with a label."""
+        with counting(self.quiet, label) as report:
+            yield report
+
+    def say(self, line: str) -> None:
+        """A line on standard error."""
+        if not self.quiet:
+            say(line)

@@ -1,0 +1,62 @@
+"""Tables as Markdown, put between two markers of a page whose rest is written by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import BENCHES, load_bench
+from benchmarks.base import Table
+from benchmarks.results import read
+from kbdisk.errors import ConfigError
+from kbdisk.loaders.files import writing
+
+BEGIN, END = (f"<!-- rendered by python -m benchmarks render: {end} -->" for end in ("begin", "end"))
+
+
+def render(results: Path, page: Path) -> list[str]:
+    """Write the tables of all that is stored into a page; the names of the benchmarks that there were results of."""
+    try:
+        text = page.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(page), f"expected a page of Markdown, got none: {error}.") from None
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ConfigError(str(page), f"expected the lines {BEGIN} and {END}, got none. Put them where tables belong.")
+    names = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
+    if not names:
+        raise ConfigError("--out", f"expected results in {results}, got none. Name the folder that benchmarks filled.")
+    lines = [line for name in names for line in section(name, results, page)]
+    with writing(page) as stream:
+        stream.write("\n".join([before + BEGIN, "", *lines, END + after]).encode())
+    return names
+
+
+def section(name: str, results: Path, page: Path) -> Iterator[str]:
+    """The lines of one benchmark: its tables, of test where that was scored, and its plots, drawn anew."""
+    stored, bench = read(results / f"{name}.jsonl"), load_bench(name)
+    bench.figure(stored, results / f"{name}.png")
+    for table in bench.tables([result for result in stored if result.part == "test"] or stored):
+        yield from markdown(table)
+    for plot in plots_of(name, results):
+        yield f"![{plot.stem}]({Path(os.path.relpath(plot, page.parent)).as_posix()})"
+        yield ""
+
+
+def plots_of(name: str, results: Path) -> list[Path]:
+    """The plots of a benchmark: NAME.png, or one for each of its parts, NAME-PART.png."""
+    return [*results.glob(f"{name}.png"), *sorted(results.glob(f"{name}-*.png"))]
+
+
+def markdown(table: Table) -> Iterator[str]:
+    """A table's lines."""
+    yield f"### {table.title}"
+    yield ""
+    for row in (table.header, ["---"] * len(table.header), *table.rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    yield ""
+    if table.notes:
+        yield from (f"- {note}" for note in table.notes)
+        yield ""

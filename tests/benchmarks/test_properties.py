@@ -1,0 +1,144 @@
+"""One property is hidden, others are given: ours and baselines are asked for the same, and scored by the same lines."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from benchdata import write_gsm, write_nuclear
+from models import tiny
+
+from benchmarks import gsm, nuclear
+from benchmarks.base import Options
+from benchmarks.progress import Progress
+from benchmarks.properties import Target, Task, evaluate_baseline, predictions, scores
+from kbdisk.api import Model
+from kbdisk.entity import Entity
+from kbdisk.evaluation.evaluate import Scope, evaluate
+from kbdisk.schemas.kinds import Category, Number, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
+
+SCHEMA = of_one_class(
+    {("x",): Property(Number()), ("kind",): Property(Category()), ("name",): Property(Text())},
+    "Thing",
+)
+TARGETS = [
+    Target("x", ("x",)),
+    Target("scaled", ("x",), lambda one: one.tree["by"]),
+    Target("kind", ("kind",)),
+    Target("name", ("name",)),
+]
+
+
+def test_numbers_are_scored_by_their_mean_square_labels_by_mistakes_texts_by_words():
+    things = [
+        Entity("0", {"x": 3.0, "kind": "a", "name": "one two", "by": 10}),
+        Entity("1", {"x": 0.0, "kind": "b", "name": "one", "by": 1}),
+        Entity("2", {"kind": "c", "by": 1}),
+    ]
+    predicted = {("x",): [0.0, 4.0, 9.0], ("kind",): ["a", None, "c"], ("name",): ["one", "one", "none"]}
+    rows = scores(Task("t", SCHEMA, TARGETS, [], things, "", "test"), predicted.__getitem__)
+    assert [(row.name, row.n) for row in rows] == [("x", 2), ("scaled", 2), ("kind", 3), ("name", 2)]
+    expected = [math.sqrt((9 + 16) / 2), math.sqrt((900 + 16) / 2), 1 / 3, 0.25]
+    assert [row.value for row in rows] == pytest.approx(expected)
+
+
+@pytest.fixture
+def phones(tmp_path):
+    """Hand-made phones as the bench splits them, and a model of some."""
+    options = Options(write_gsm(tmp_path))
+    task = gsm.task(*gsm.read(options.data), options, 0)
+    return task, Model(tiny(task.schema, list(task.train)))
+
+
+@pytest.mark.slow
+def test_ours_is_scored_as_evaluate_scores_it(phones):
+    task, model = phones
+    nats: dict = {}
+    ours = {row.name: row for row in scores(task, predictions(model, task, nats=nats))}
+    paths = {target.name: ".".join(map(str, target.path)) for target in gsm.TARGETS}
+    rows = {
+        row["path"]: row for row in evaluate(model.trained, list(task.scored), None, Scope(limit=10**6, texts=10**6))
+    }
+    for name, one in ours.items():
+        row = rows[paths[name]]
+        wanted = row["rmse"] if row["kind"] == "number" else row["ours"]
+        assert (one.value, one.n) == (pytest.approx(wanted), row["n"])
+        own = nats[next(target.path for target in gsm.TARGETS if target.name == name)]
+        assert sum(own) / len(own) == pytest.approx(row["nats"])
+    assert set(paths.values()) == set(rows)
+
+
+def test_z_and_n_alone_means_that_nothing_else_is_seen(tmp_path):
+    options = Options(write_nuclear(tmp_path))
+    given, alone = nuclear.tasks(*nuclear.read(options.data), options, 0)
+    model = Model(tiny(given.schema, list(given.train)))
+    blank = [Entity(one.id, {"z": one.tree["z"], "n": one.tree["n"], "qa": one.tree["qa"]}) for one in alone.scored]
+    predicted = predictions(model, Task("t", alone.schema, alone.targets, [], blank, "", "test", given=0))(("qa",))
+    assert predictions(model, alone)(("qa",)) == pytest.approx(predicted, rel=1e-4)
+    assert predictions(model, given)(("qa",)) != pytest.approx(predicted, rel=1e-4)
+
+
+def test_a_baseline_of_z_and_n_alone_learns_from_these_only(tmp_path):
+    pytest.importorskip("catboost")
+    options = Options(write_nuclear(tmp_path))
+    given, alone = nuclear.tasks(*nuclear.read(options.data), options, 0)
+    targets = [one for one in nuclear.TARGETS if one.name == "Qa"]
+    given, alone = (
+        Task("t", one.schema, targets, one.train, one.scored, "", "test", given=one.given) for one in (given, alone)
+    )
+    errors = {one.given: evaluate_baseline("gbdt", one, 0, Progress()).values["Qa"] for one in (given, alone)}
+    bare = [Entity(one.id, {key: one.tree[key] for key in ("z", "n", "qa")}) for one in alone.train]
+    again = evaluate_baseline(
+        "gbdt", Task("t", alone.schema, targets, bare, alone.scored, "", "test", given=0), 0, Progress()
+    ).values["Qa"]
+    assert errors[0] == pytest.approx(again)
+    assert errors[0] != errors[None]
+
+
+# ---------------------------------------------------------------- what is on which side
+
+
+@pytest.fixture(scope="module")
+def real_phones(data) -> list[Entity]:
+    return gsm.read(data)[1]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("split", gsm.SPLITS)
+@pytest.mark.parametrize("validation", [False, True])
+def test_no_phone_is_on_both_sides_and_validation_is_of_train_alone(split, validation, data, real_phones):
+    entities = real_phones
+    test = gsm.split(entities, Options(data, split=split), 1)
+    sides = gsm.split(entities, Options(data, split=split, validation=validation), 1)
+    names = [{(one.tree["oem"], one.tree["model"]) for one in (entities[place] for place in side)} for side in sides]
+    assert not names[0] & names[1]
+    if validation:
+        assert sorted([*sides.train, *sides.scored]) == sorted(test.train)
+        assert 0.07 < len(sides.scored) / len(test.train) < 0.13
+    else:
+        assert sorted([*sides.train, *sides.scored]) == list(range(len(entities)))
+        assert 0.15 < len(sides.scored) / len(entities) < 0.22
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("split", nuclear.SPLITS)
+def test_no_nucleus_is_on_both_sides_and_validation_is_of_train_alone(split, data):
+    _, entities = nuclear.read(data)
+    test, sides = (nuclear.split(entities, Options(data, split=split, validation=one), 1) for one in (False, True))
+    assert sorted([*sides.train, *sides.scored]) == sorted(test.train)
+    assert not {*sides.scored} & {*test.scored}
+    assert 0.07 < len(sides.scored) / len(test.train) < 0.13
+    assert 0.15 < len(test.scored) / len(entities) < 0.25
+
+
+@pytest.mark.shared
+def test_by_names_no_phone_has_its_like_on_the_other_side(data, real_phones):
+    entities = real_phones
+    sides = gsm.split(entities, Options(data, split="names"), 0)
+    bodies = [
+        {repr({key: value for key, value in entities[place].tree.items() if key != "model"}) for place in side}
+        for side in sides
+    ]
+    assert not bodies[0] & bodies[1]
