@@ -43,14 +43,14 @@ from kbdisk.api.reading import Reading
 from kbdisk.api.training import run_of, schema_of
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
-from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.estimates import decoded, estimated
 from kbdisk.experts import given_only, stacking
 from kbdisk.experts.base import Candidates, ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.loaders import KB
+from kbdisk.model.diffusion import Model
+from kbdisk.model.estimates import decoded, estimated
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer

@@ -61,9 +61,9 @@ from kbdisk.data.parse import read as read_entity
 from kbdisk.entity import NOVALUE, Completion, Date, Entity, read_path, walk
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
-from kbdisk.estimates import LEVEL
 from kbdisk.evaluation.calibration import Reliability
 from kbdisk.evaluation.calibration import Statement as JudgedStatement
+from kbdisk.model.estimates import LEVEL
 
 NAME = "precision"
 ABSENCES = Path(__file__).parent / "absences"

@@ -33,14 +33,14 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, Text
-from kbdisk.estimates import LEVEL, LevelOf, decoded
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.number.codec import CodecTables, padded
 from kbdisk.leaves.number.densities import Binned, Bins
 from kbdisk.leaves.set import UNKNOWN_MEMBER, SetCodec
 from kbdisk.leaves.text.decoder import TextBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
+from kbdisk.model.estimates import LEVEL, LevelOf, decoded
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
 from kbdisk.schemas.kinds import kind_of

@@ -16,11 +16,11 @@ import numpy as np
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import batches
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
-from kbdisk.estimates import answers
-from kbdisk.network.config import ModelConfig
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.estimates import answers
+from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.kinds import Boolean, Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class

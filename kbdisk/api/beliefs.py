@@ -14,8 +14,8 @@ from torch import Tensor
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
-from kbdisk.estimates import LEVEL
 from kbdisk.loaders.values.tagged_json import encode
+from kbdisk.model.estimates import LEVEL
 
 LEVELS = (0.5, LEVEL)  # of the intervals that are told
 TOLD = 20  # labels, at most, that are told of all

@@ -42,9 +42,7 @@ from kbdisk.data.graph import pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import CLASSES, Slot
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
-from kbdisk.estimates import answers, decoded, estimated, shortened
 from kbdisk.experts.base import (
     SET,
     ExpertGroup,
@@ -59,7 +57,9 @@ from kbdisk.experts.latent_knn import OWN_ANSWERS
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.estimates import answers, decoded, estimated, shortened
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import join_kind, split_kind
 from kbdisk.schemas.property import Property

@@ -39,12 +39,12 @@ from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
 from kbdisk.data.slots import Slot
-from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path, show
-from kbdisk.estimates import Answer, answers, estimated, shortened
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
+from kbdisk.model.diffusion import beliefs, reveal, revealing
+from kbdisk.model.estimates import Answer, answers, estimated, shortened
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind

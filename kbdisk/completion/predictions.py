@@ -31,10 +31,10 @@ from kbdisk.completion.gaps import Gap
 from kbdisk.completion.plan import Plan, Planned
 from kbdisk.entity import Path, show
 from kbdisk.errors import LoadError
-from kbdisk.estimates import Answer
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.files import spooled, writing
 from kbdisk.loaders.values.tagged_json import decode, encode, read_int
+from kbdisk.model.estimates import Answer
 from kbdisk.schemas.text.numerals import show_digits
 
 FORMAT = 1

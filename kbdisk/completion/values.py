@@ -22,7 +22,7 @@ from kbdisk.completion.provenance import Provenance
 from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity, Filled, Link, Path, Tree, at, is_fillable, walk, with_values
 from kbdisk.entity import Quantity as Amount
-from kbdisk.estimates import Answer
+from kbdisk.model.estimates import Answer
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.amounts import map_amounts
 from kbdisk.schemas.composites.base import apply_kind, join_kind

@@ -43,10 +43,10 @@ from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
-from kbdisk.estimates import decoded
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.metrics import unit_of
+from kbdisk.model.estimates import decoded
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.property import Property

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.estimates import LEVEL
+from kbdisk.model.estimates import LEVEL
 
 Key: TypeAlias = tuple[str, str]  # the class and the path of a property, as rows of an evaluation have them
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -27,7 +27,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
     USUAL,
     Candidates,
@@ -48,6 +47,7 @@ from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.line import Line
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.target_scale import TargetScale
+from kbdisk.model.estimates import decoded
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool

@@ -24,8 +24,8 @@ from kbdisk.completion.predict import GapPredictor, Predicting
 from kbdisk.completion.predictions import Prediction, Predictions, read_line
 from kbdisk.entity import Date, Link, Quantity, Text
 from kbdisk.errors import LoadError
-from kbdisk.estimates import Answer
 from kbdisk.evaluation.calibration import Line
+from kbdisk.model.estimates import Answer
 
 THRESHOLDS = [
     {},

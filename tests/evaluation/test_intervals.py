@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import examples
 
-from kbdisk.estimates import LEVEL
 from kbdisk.evaluation.intervals import MAX_LEVEL, Levels, Rank
+from kbdisk.model.estimates import LEVEL
 
 A, B = ("T", "a"), ("T", "b")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
-from kbdisk.network.layout import arrange
+from kbdisk.model.attention import arrange
 
 D, HEADS, SCALE = 8, 2, 0.3
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from tables import for_each
 
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
-from kbdisk.estimates import ESTIMATES, LEVEL, answers, decoded, estimated, shortened
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.estimates import ESTIMATES, LEVEL, answers, decoded, estimated, shortened
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ A parameter is told by how it grows from a model of the base width to this one:
     fixed     biases, gains, looked-up tables, maps from a few                            learns at the rate itself
 
 So one learning rate serves every width (Yang and others, Tensor Programs V, the table for Adam); attention scores by
-1 / d, which is in disk.py. Maps are the weights of nn.Linear, stacks of maps (G, out, in), and tables marked as scored.
+1 / d, which network.py sets. Maps are the weights of nn.Linear, stacks of maps (G, out, in), and tables marked as scored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.leaves.layers import IS_SCORED
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Masked diffusion over properties. Its whole state is one boolean tensor, `visible` (T,).
 
-hide      the forward process: choose which known properties the model may see (kbdisk.hiding)
+hide      the forward process: choose which known properties the model may see (masking.py)
 loss      an upper bound on -log p(entity): score the hidden ones
 reveal    the reverse process: draw what is asked for, some at a time, each given all before it
 beliefs   what is believed of any properties given any others, in one pass
@@ -23,8 +23,8 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data.batch import Batch
-from kbdisk.hiding import Hidden, Hiding, hide, placed, shuffled
-from kbdisk.network.beliefs import Beliefs, Memo
+from kbdisk.model.beliefs import Beliefs, Memo
+from kbdisk.model.masking import Hidden, Hiding, hide, placed, shuffled
 
 MOST, TOKENS = 1024, 1 << 14  # entities, and values of them, that are drawn at once: with fewer, each takes longer
 

@@ -1,9 +1,14 @@
-"""Attention within each entity over flat rows: rows are padded entity by entity, in buckets of like length.
+"""Entity encoder: a transformer over the rows of each entity, padded in buckets of similar length.
 
-Padding to the longest of a bucket, with buckets that double, at most doubles the rows, however uneven entities are:
-memory stays linear in tokens. Rows themselves stay flat; only queries, keys and values are padded.
+    x (N, D)   seen rows first (one for the class of each entity, then its visible properties), then asked rows
 
-N rows   b entities of a bucket   L their longest   H heads   d width of a head
+Asked rows are queries only, never keys, so a belief depends on what is visible and on its own path, on nothing else.
+Seen rows are needed only as keys: the last layer computes asked rows alone.
+
+Rows stay flat; only queries, keys and values are padded, to the longest entity of a bucket. Lengths of a bucket differ by
+a factor of two at most, so padding at most doubles the rows: memory is linear in tokens, however uneven entities are.
+
+N rows   b entities of a bucket   L the longest of them   H heads   D width   d width of a head
 """
 
 from __future__ import annotations
@@ -11,11 +16,66 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+
+from kbdisk.leaves.layers import Dropout, Linear
 
 SHORT = 16  # entities of up to so many rows share a bucket
 PLAIN = 64  # up to this length, small bfloat16 products beat the fused kernel sevenfold on a CPU
+
+
+class EntityEncoder(nn.Module):
+    """A transformer over each entity's rows."""
+
+    def __init__(self, width: int, layers: int, heads: int, hidden: int, dropout: float, scale: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(width, heads, hidden, dropout, scale) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, seen: int, whole: Layout, asked: Layout) -> Tensor:
+        """(N, D) -> what is made of the asked rows (N - seen, D)."""
+        for place, layer in enumerate(self.layers, start=1):
+            last = place == len(self.layers)
+            x = layer(x, seen, asked if last else whole, last)
+        out: Tensor = self.norm(x)
+        return out
+
+    def looked_at(self, x: Tensor, layout: Layout) -> Tensor:
+        """(N, D) seen rows alone -> what those asked would look at in the last layer (N, D)."""
+        *before, last = self.layers
+        for layer in before:
+            x = layer(x, len(x), layout, False)
+        assert isinstance(last, Layer)
+        out: Tensor = last.before_attention(x)
+        return out
+
+
+class Layer(nn.Module):
+    """Attention, then a two-layer map of each row; both add to what came."""
+
+    def __init__(self, width: int, heads: int, hidden: int, dropout: float, scale: float) -> None:
+        super().__init__()
+        self.before_attention = nn.LayerNorm(width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * width)
+        self.mix = Linear(width, width)
+        self.before_map = nn.LayerNorm(width)
+        self.widen = Linear(width, hidden)
+        self.narrow = Linear(hidden, width)
+        self.dropout = Dropout(dropout)
+        self.heads, self.scale = heads, scale
+
+    def forward(self, x: Tensor, seen: int, layout: Layout, last: bool) -> Tensor:
+        """(N, D) -> (N, D), or of the last layer (N - seen, D)."""
+        # DIFF(paper): normalised before each part rather than after it, which needs no warm-up to be stable.
+        h = self.before_attention(x)
+        key, value = self.key_value(h[:seen]).chunk(2, -1)  # (seen, D) each
+        if last:
+            h, x = h[seen:], x[seen:]
+        x = x + self.dropout(self.mix(layout.attend(self.query(h), key, value, self.heads, self.scale)))
+        mapped: Tensor = self.dropout(self.narrow(F.relu(self.widen(self.before_map(x)))))
+        return x + mapped
 
 
 @dataclass(frozen=True)

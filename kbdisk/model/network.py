@@ -1,32 +1,60 @@
-"""DiSK: what is visible of some entities in, a belief about every property asked for out.
+"""DiSK, the network: what is visible of some entities in, a belief about every property asked for out.
 
     paths  ──> path encoder ──────────────┐
                                           + ──> entity encoder ──> one decoder per kind of leaf
     visible values ──> one encoder per kind
 
 A property that is hidden or asked for is known to the network by its path alone: its value is never encoded, and
-nothing looks at it. Values are encoded only where visible, and decoded only where asked for.
+no row attends to it. Values are encoded only where visible, and decoded only where asked for.
 
-B entities   T tokens   V of them visible   Q asked for   S slots   D width
+B entities   T tokens   V of them visible   Q asked for   n of one kind, ascending   S slots   D width
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
+from kbdisk.data.slots import BY_NAME, Slot
+from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.layers import Readout, attention_scale
 from kbdisk.leaves.text import build_reader
-from kbdisk.network.beliefs import Beliefs, Memo
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.encoder import EntityEncoder
-from kbdisk.network.kinds import KindModules, setting_of
-from kbdisk.network.layout import arrange
-from kbdisk.network.paths import PATHS, Keys
+from kbdisk.model.attention import EntityEncoder, arrange
+from kbdisk.model.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.paths import PATHS, Keys
 
 NEVER = 0.01  # how likely it is at least that what nobody or everybody has is recorded, or is not
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The network's sizes."""
+
+    width: int = 128  # D, the size of every vector in the network; 0 until it is fitted to the data
+    layers: int = 2  # of the entity encoder
+    heads: int = 4
+    hidden: int = 4  # times the width: of a layer's two maps, and of a residual block
+    blocks: int = 1  # residual blocks on either side, for each property or kind
+    dropout: float = 0.1
+    base: int = 64  # the width at which learning rates were tuned (muP)
+    paths: str = "keys"  # a row of PATHS: what a property is known by
+    usual: bool = True  # whether how likely a property is to be recorded begins at how often it is
+
+    def __post_init__(self) -> None:
+        if self.width < 0 or self.width % self.heads:
+            raise ValueError(f"expected a width that {self.heads} heads divide, got {self.width}")
+        if self.paths not in PATHS:
+            raise ValueError(f"expected one of {', '.join(PATHS)} for paths, got {self.paths!r}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"expected 0 to below 1 for dropout, got {self.dropout}")
+        for name in ("layers", "heads", "hidden", "base"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
 
 
 class DiSK(nn.Module):
@@ -118,3 +146,67 @@ class DiSK(nn.Module):
         memo["done"] = done.index_fill(0, new, True)
         values: Tensor = memo["values"][seen]
         return values
+
+
+class KindModules(nn.Module):
+    """Values in, vectors out; vectors in, beliefs out; each kind by its own modules."""
+
+    group: Tensor
+
+    def __init__(self, codec: Codec, config: ModelConfig, reader: nn.Module | None) -> None:
+        super().__init__()
+        own: dict[str, list[Slot]] = {}
+        for slot in codec.slots:
+            own.setdefault(slot.kind, []).append(slot)
+        self.first = {kind: codec.slots.index(slots[0]) for kind, slots in own.items()}
+        self.sets = {kind: slots[-1].group + 1 for kind, slots in own.items()}
+        self.register_buffer("group", torch.tensor([slot.group for slot in codec.slots]), persistent=False)  # (S,)
+        self.encoders, self.decoders = nn.ModuleDict(), nn.ModuleDict()
+        for kind, slots in own.items():
+            setting = setting_of(codec, kind, config, reader)
+            codecs = [slot.codec for slot in slots]
+            self.encoders[kind] = BY_NAME[kind].encoder(codecs, setting)
+            self.decoders[kind] = BY_NAME[kind].decoder(codecs, setting)
+
+    def read(self, batch: Batch, tokens: Tensor, path: Tensor) -> Tensor:
+        """(n,) visible tokens, (n, D) their paths -> (n, D) what their values mean."""
+        parts = [
+            self.encoders[kind](batch.values[kind][own - start], rows)
+            for kind, start, own, rows in self._rows(batch, tokens, path)
+        ]
+        return torch.cat([part.to(path.dtype) for part in parts]) if parts else path
+
+    def believe(self, batch: Batch, tokens: Tensor, h: Tensor, path: Tensor) -> dict[str, Asked]:
+        """(n,) asked tokens, (n, D) what the network makes of them, (n, D) their paths -> beliefs by kind."""
+        beliefs, begin = {}, 0
+        for kind, start, own, rows in self._rows(batch, tokens, path):
+            vectors = h[begin : begin + len(own)]
+            beliefs[kind] = Asked(own - start, start, vectors, self.decoders[kind](vectors, rows))
+            begin += len(own)
+        return beliefs
+
+    def _rows(self, batch: Batch, tokens: Tensor, path: Tensor) -> Iterator[tuple[str, int, Tensor, Rows]]:
+        """Kind by kind: where the batch's tokens of it begin, those of these tokens that are of it, whose they are."""
+        begin = 0
+        for kind, (start, stop) in batch.spans.items():
+            end = int(torch.searchsorted(tokens, stop))
+            if end > begin:
+                own = tokens[begin:end]
+                slot = batch.slot[own]
+                counts = self.group[slot].bincount(minlength=self.sets[kind]).tolist()
+                yield kind, start, own, Rows(slot - self.first[kind], counts, path[begin:end])
+            begin = end
+
+
+def setting_of(codec: Codec, kind: str, config: ModelConfig, reader: nn.Module | None = None) -> Setting:
+    """What the encoder and decoder of a kind are built for."""
+    return Setting(
+        width=config.width,
+        groups=[slot.group for slot in codec.slots if slot.kind == kind],
+        config=codec.config.kinds[kind],
+        blocks=config.blocks,
+        dropout=config.dropout,
+        tokenizer=codec.words,
+        reader=reader,
+        base=config.base,
+    )

@@ -1,6 +1,7 @@
-"""AdamW, step for step as torch.optim.AdamW(fused=True) does it.
+"""AdamW and L-BFGS without torch's compiler.
 
-The first use of any torch.optim.Optimizer imports torch's compiler, which takes two seconds of every process that trains.
+The first use of any torch.optim.Optimizer imports the compiler, which takes two seconds of every process that trains.
+AdamW takes the same steps as torch.optim.AdamW(fused=True), to the last bit.
 """
 
 from __future__ import annotations
@@ -65,3 +66,11 @@ class AdamW:
             state |= {key: torch.zeros_like(parameter) for key in (FIRST, SECOND)}
             state[STEP] = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return state
+
+
+class LBFGS(torch.optim.LBFGS):
+    """The method of torch that adds a group imports the compiler: here it does not."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """The only group."""
+        self.param_groups.append({**self.defaults, **param_group})

@@ -15,8 +15,8 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Model
-from kbdisk.hiding import placed, shuffled
+from kbdisk.model.diffusion import Model
+from kbdisk.model.masking import placed, shuffled
 
 EXACT = 8  # entities of up to so many scored properties are done exactly: from 2^8 conditionals
 MOST = 16

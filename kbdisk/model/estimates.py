@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
 from kbdisk.schemas.kinds import MAX_EXACT
 
 LEVEL = 0.9
