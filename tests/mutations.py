@@ -131,15 +131,15 @@ MUTATIONS = [
              "if not mutual or self.links.has_edge(b, a))", "if not mutual)", "tests/data/test_graph.py"),
     # ------------------------------------------------------------ diffusion
     mutation("hidden properties weigh D / (M + 1)", "kbdisk/model/masking.py",
-             "    M = (1 + (_parts(D, generator) * D).long()).clamp(max=D)  # at most D where a part was rounded up to 1, or D is 0\n    return M, D / M.clamp(min=1)",
-             "    M = (1 + (_parts(D, generator) * D).long()).clamp(max=D)\n    return M, D / (M + 1)", "tests/model/test_masking.py", "tests/model/test_diffusion.py"),
+             "    M = (1 + (_uniform(D, generator) * D).long()).clamp(max=D)  # a draw may be rounded up to 1, and D may be 0\n    return M, D / M.clamp(min=1)",
+             "    M = (1 + (_uniform(D, generator) * D).long()).clamp(max=D)\n    return M, D / (M + 1)", "tests/model/test_masking.py", "tests/model/test_diffusion.py"),
     mutation("a hidden link's evidence stays visible", "kbdisk/model/masking.py",
              "return Hidden(batch.seen(batch.known & ~asked), weight > 0, weight)",
              "return Hidden(batch.known & ~asked, weight > 0, weight)", "tests/model/test_masking.py"),
     mutation("absent properties count as recorded", "kbdisk/model/diffusion.py",
              "(~absent).to(logits.dtype), weight", "absent.to(logits.dtype), weight", "tests/model/test_diffusion.py", "tests/model/test_network.py"),
     mutation("what is drawn of a link's evidence is that of the true link", "kbdisk/model/diffusion.py",
-             "visible = batch.known & ~apart & ", "visible = batch.known & ", "tests/model/test_diffusion.py", "tests/model", "tests/test_sampling.py"),
+             "visible = batch.known & ~over_asked_links & ", "visible = batch.known & ", "tests/model/test_diffusion.py", "tests/model", "tests/test_sampling.py"),
     mutation("the exact likelihood forgets how many orders there are", "kbdisk/model/likelihood.py",
              ".logsumexp(1) - math.log(len(last))", ".logsumexp(1)", "tests/model/test_likelihood.py"),
     # ------------------------------------------------------------ experts

@@ -46,7 +46,7 @@ from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.metrics import unit_of
-from kbdisk.model.estimates import decoded
+from kbdisk.model.estimates import decode_codes
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.property import Property
@@ -367,7 +367,9 @@ class Question:
             if slot in predictor.shrinker.weights:
                 constant = predictor.shrinker.constants[slot]
                 value = (
-                    decoded(self.codec, batch.slot[[token]], constant)[0] if isinstance(constant, Tensor) else constant
+                    decode_codes(self.codec, batch.slot[[token]], constant)[0]
+                    if isinstance(constant, Tensor)
+                    else constant
                 )
                 yield Shrinkage(path, predictor.shrinker.weights[slot], value)
 

@@ -53,7 +53,7 @@ from kbdisk.experts.queries import (
     usual_amounts,
 )
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
-from kbdisk.model.estimates import decoded
+from kbdisk.model.estimates import decode_codes
 from kbdisk.model.optimizers import AdamW
 
 KINDS = ("number", "category", "link")
@@ -301,7 +301,7 @@ def _known_entities(
 def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
     if codec.slots[slot].kind != "number":
         return Values(rows, codes, codes)
-    plain = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
+    plain = decode_codes(codec, torch.full((len(codes),), slot, device=codes.device), codes)
     numbers = torch.tensor(list(map(float, plain)), dtype=torch.float64, device=codes.device)
     mean, deviation = codec.slots[slot].codec.moments
     return Values(rows, numbers, torch.stack([((numbers - mean) / deviation).float(), codes[:, 0]], 1))

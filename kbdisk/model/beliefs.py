@@ -1,4 +1,4 @@
-"""Beliefs about the tokens of a batch: one distribution per kind of leaf, each over the tokens of it that were asked.
+"""Beliefs: a distribution for every asked token of a batch, kept by kind of leaf.
 
 T tokens   n of them of one kind   q asked
 """
@@ -16,85 +16,87 @@ from kbdisk.data.batch import Batch
 from kbdisk.leaves.belief import Belief
 from kbdisk.leaves.number.belief import NumberBelief
 
-Memo = dict[str, Any]  # for a model to keep what stays the same from pass to pass: a value, once seen, never changes
+Memo = dict[
+    str, Any
+]  # of a model, from pass to pass over one batch: encoded values, which do not change once they are visible
 
 
 @runtime_checkable
-class Aside(Protocol):
-    """A belief beside which something else is learnt."""
+class SupportsAuxiliaryLoss(Protocol):
+    """A belief with an auxiliary loss, learnt beside the likelihood."""
 
     def auxiliary_loss(self, codes: Tensor) -> Tensor:
-        """(q,) what that costs, in the loss."""
+        """(q,) the auxiliary loss of the true codes."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is believed of the asked tokens of one kind."""
+    """The belief about the asked tokens of one kind."""
 
-    rows: Tensor  # (q,) which of the kind's tokens in the batch
-    start: int  # where the kind's tokens begin
-    vectors: Tensor  # (q, D) what the network made of what is visible, for each
+    rows: Tensor  # (q,) among the tokens of the kind in the batch
+    start: int  # where the tokens of the kind begin
+    vectors: Tensor  # (q, D) the last layer of the network
     belief: Belief
 
     @property
     def tokens(self) -> Tensor:
-        """(q,) which of the batch's tokens."""
+        """(q,) among all tokens of the batch."""
         return self.rows + self.start
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed of every asked token, kind by kind; and how likely each of some tokens is recorded at all."""
+    """The beliefs about every asked token, by kind; and the log odds that some tokens are recorded at all."""
 
     kinds: Mapping[str, Asked]
     length: int  # T
     presence: Mapping[str, Tensor] | None = None  # "tokens" (p,), "logits" (p,)
 
     def log_prob(self, batch: Batch) -> Tensor:
-        """(T,) of the batch's values, in nats; 0 where a token was not asked."""
-        parts = {kind: one.belief.log_prob(batch.values[kind][one.rows]) for kind, one in self.kinds.items()}
+        """(T,) log p of the values of the batch, in nats; 0 where a token was not asked."""
+        parts = {kind: asked.belief.log_prob(batch.values[kind][asked.rows]) for kind, asked in self.kinds.items()}
         return self._spread(parts)
 
-    def aside(self, batch: Batch) -> Tensor:
-        """(T,) what is learnt beside -log p of the batch's values; 0 where there is no such."""
-        kinds = ((kind, one, one.belief) for kind, one in self.kinds.items())
+    def auxiliary_loss(self, batch: Batch) -> Tensor:
+        """(T,) the auxiliary loss of the values of the batch; 0 where a belief has none."""
+        kinds = ((kind, asked, asked.belief) for kind, asked in self.kinds.items())
         parts = {
-            kind: belief.auxiliary_loss(batch.values[kind][one.rows])
-            for kind, one, belief in kinds
-            if isinstance(belief, Aside)
+            kind: belief.auxiliary_loss(batch.values[kind][asked.rows])
+            for kind, asked, belief in kinds
+            if isinstance(belief, SupportsAuxiliaryLoss)
         }
         return self._spread(parts) if parts else torch.zeros(self.length, device=batch.entity.device)
 
     def entropy(self) -> Tensor:
         """(T,) in nats; 0 where a token was not asked."""
-        return self._spread({kind: one.belief.entropy() for kind, one in self.kinds.items()})
+        return self._spread({kind: asked.belief.entropy() for kind, asked in self.kinds.items()})
 
     def pick(self, wanted: Tensor) -> Beliefs:
         """The beliefs about those of the asked tokens that are wanted (T,)."""
-        chosen = {kind: wanted[one.tokens].nonzero()[:, 0] for kind, one in self.kinds.items()}
+        chosen = {kind: wanted[asked.tokens].nonzero()[:, 0] for kind, asked in self.kinds.items()}
         kinds = {
-            kind: Asked(one.rows[rows], one.start, one.vectors[rows], one.belief.pick(rows))
+            kind: Asked(asked.rows[rows], asked.start, asked.vectors[rows], asked.belief.pick(rows))
             for kind, rows in chosen.items()
-            for one in (self.kinds[kind],)
+            for asked in (self.kinds[kind],)
         }
         return Beliefs(kinds, self.length, self.presence)
 
     def moved_to(self, tokens: Tensor, batch: Batch) -> Beliefs:
-        """The same beliefs about the tokens of another batch: `tokens` (T,) says where each token is in that."""
+        """The same beliefs about the tokens of another batch: `tokens` (T,) is the place of each token there."""
         kinds = {
-            kind: replace(one, rows=tokens[one.tokens] - batch.spans[kind][0], start=batch.spans[kind][0])
-            for kind, one in self.kinds.items()
+            kind: replace(asked, rows=tokens[asked.tokens] - batch.spans[kind][0], start=batch.spans[kind][0])
+            for kind, asked in self.kinds.items()
         }
         return Beliefs(kinds, len(batch))
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        """kind -> codes (q, ...): a draw for each asked token; at temperature 0 the likeliest."""
+        """kind -> codes (q, ...): a draw for each asked token; at temperature 0 its mode."""
         if temperature == 0:
-            return {kind: one.belief.mode() for kind, one in self.kinds.items()}
-        return {kind: one.belief.sample(temperature, generator) for kind, one in self.kinds.items()}
+            return {kind: asked.belief.mode() for kind, asked in self.kinds.items()}
+        return {kind: asked.belief.sample(temperature, generator) for kind, asked in self.kinds.items()}
 
     def met(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        """A draw for each asked token, of numbers none beyond all that there were in training."""
+        """A draw for each asked token, numbers clipped to the range of the training values."""
         drawn = self.sample(generator=generator)
         belief = self.kinds["number"].belief if "number" in drawn else None
         return (
@@ -102,9 +104,9 @@ class Beliefs:
         )
 
     def _spread(self, parts: Mapping[str, Tensor]) -> Tensor:
-        """What each kind has to say of its asked tokens, by token."""
+        """kind -> (q,) of its asked tokens, as (T,) of all tokens; 0 where a token was not asked."""
         device = next((part.device for part in parts.values()), None)
-        whole = torch.zeros(self.length, device=device)
+        by_token = torch.zeros(self.length, device=device)
         for kind, part in parts.items():
-            whole = whole.index_copy(0, self.kinds[kind].tokens, part.float())
-        return whole
+            by_token = by_token.index_copy(0, self.kinds[kind].tokens, part.float())
+        return by_token

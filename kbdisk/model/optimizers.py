@@ -18,7 +18,7 @@ FIRST, SECOND, STEP = MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 class AdamW:
-    """Groups have `params`, `lr` and `weight_decay`. Parameters without a gradient stay as they are."""
+    """AdamW. Groups have `params`, `lr` and `weight_decay`; parameters without a gradient are not updated."""
 
     def __init__(self, groups: Iterable[dict[str, Any]], betas: tuple[float, float] = (0.9, 0.999)) -> None:
         self.param_groups = list(groups)
@@ -27,26 +27,26 @@ class AdamW:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move all parameters that have a gradient."""
+        """Update all parameters that have a gradient."""
         for group in self.param_groups:
             self._move(group)
 
     def zero_grad(self) -> None:
-        """Forget all gradients."""
+        """Remove all gradients."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
 
     def _move(self, group: dict[str, Any]) -> None:
-        moved = [parameter for parameter in group["params"] if parameter.grad is not None]
-        if not moved:
+        updated = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if not updated:
             return
-        states = [self._state(parameter) for parameter in moved]
+        states = [self._state(parameter) for parameter in updated]
         first, second, steps = ([state[key] for state in states] for key in MOMENTS)
         torch._foreach_add_(steps, 1)
         torch._fused_adamw_(
-            moved,
-            [parameter.grad for parameter in moved],
+            updated,
+            [parameter.grad for parameter in updated],
             first,
             second,
             [],
@@ -69,8 +69,8 @@ class AdamW:
 
 
 class LBFGS(torch.optim.LBFGS):
-    """The method of torch that adds a group imports the compiler: here it does not."""
+    """L-BFGS of torch, but for the method that adds a group, which imports the compiler there."""
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """The only group."""
+        """Add the only group, without checks."""
         self.param_groups.append({**self.defaults, **param_group})

@@ -158,8 +158,8 @@ def look_at_what_is_hidden(codec, model, monkeypatch):
             x = layer(x, len(x), whole, False)
         return self.norm(x)[seen:]
 
-    arrange = model_network.arrange
-    monkeypatch.setattr(model_network, "arrange", lambda asking, seen, size: arrange(asking, asking, size))
+    build_layout = model_network.build_layout
+    monkeypatch.setattr(model_network, "build_layout", lambda asking, seen, size: build_layout(asking, asking, size))
     monkeypatch.setattr(type(model.entity_encoder), "forward", run)
 
 
