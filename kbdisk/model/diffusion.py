@@ -101,9 +101,7 @@ def _bound(batch: Batch, hidden: Hidden) -> Tensor:
 def _field_mean(batch: Batch, hidden: Hidden) -> Tensor:
     """The objective of the authors' code: the mean over slots of the mean over their hidden tokens."""
     asked = hidden.asked.float()
-    place = (batch.slot.diff(prepend=batch.slot[:1]) != 0).cumsum(
-        0
-    )  # (T,) the number of the slot among those that occur
+    place = (batch.slot.diff(prepend=batch.slot[:1]) != 0).cumsum(0)  # (T,) the slot among those that occur
     counts = asked.new_zeros(len(batch)).index_add_(0, place, asked)
     return asked / counts[place].clamp(min=1) / (counts > 0).sum().clamp(min=1)
 

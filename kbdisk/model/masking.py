@@ -229,9 +229,8 @@ def _borrow_pattern(batch: Batch, free: Tensor, share: float, generator: Generat
     ordered = batch.classes[order]
     first = order[torch.searchsorted(ordered, ordered)]  # (B,) the first of the class
     following = order.roll(-1)
-    lender = torch.empty_like(order).index_copy(
-        0, order, following.where(batch.classes[following] == ordered, first)
-    )  # (B,)
+    following = following.where(batch.classes[following] == ordered, first)
+    lender = torch.empty_like(order).index_copy(0, order, following)  # (B,)
 
     slots = batch.slot.max() + 1 if len(batch) else 1
     owned = (batch.entity * slots + batch.slot).where(batch.known, -1).sort().values

@@ -50,9 +50,8 @@ class PathEncoder(nn.Module):
             if len(reaching) == 0:
                 break
             nodes, node = lines[reaching, level].unique(return_inverse=True)
-            parent = torch.zeros_like(nodes).index_copy(
-                0, node, before[reaching]
-            )  # the same for all paths through a node
+            # all paths through a node have the same parent
+            parent = torch.zeros_like(nodes).index_copy(0, node, before[reaching])
             x = self.names[self.key[nodes]]
             # DIFF(paper): the authors' RNN ran on through the padding; this one stops at each path's last key.
             states.append(torch.tanh(x if level == 0 else x + self.step(states[-1][parent])))
