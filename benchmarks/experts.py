@@ -43,14 +43,14 @@ from kbdisk.api.reading import Reading
 from kbdisk.api.training import run_of, schema_of
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
-from kbdisk.diffusion import Model
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.estimates import decoded, estimated
 from kbdisk.experts import given_only, stacking
 from kbdisk.experts.base import Candidates, ExpertGroup, Stacked
 from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.loaders import KB
+from kbdisk.model.diffusion import Model
+from kbdisk.model.estimates import decode_codes, estimate_codes
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
@@ -277,14 +277,14 @@ class Exam:
         with torch.no_grad():
             for batch, hidden, _ in reserved_questions(self.visible, self.whole, any_amount):
                 beliefs = model(batch, hidden.visible, hidden.asked)
-                predicted = estimated(beliefs)
+                predicted = estimate_codes(beliefs)
                 for kind, of_kind in beliefs.kinds.items():
                     if kind == "text":
                         continue
                     slots = batch.slot[of_kind.tokens]
                     truth = batch.values[kind][of_kind.tokens - batch.spans[kind][0]]
                     logs = of_kind.belief.log_prob(truth).tolist()
-                    values = decoded(codec, slots, truth), decoded(codec, slots, predicted[kind])
+                    values = decode_codes(codec, slots, truth), decode_codes(codec, slots, predicted[kind])
                     rows = [row_of[entity] for entity in batch.who[batch.entity[of_kind.tokens]].tolist()]
                     for row, slot, log, true, predicted_value in zip(rows, slots.tolist(), logs, *values, strict=True):
                         name = self.names.get(slot)
@@ -325,7 +325,7 @@ def _constants(trained: Trained, visible: Tokens, names: Mapping[int, str]) -> t
         if kind == "text" or not bool(of_kind.any()):
             continue
         slots, codes = visible.slot[of_kind], visible.codes[kind].gather(visible.row[of_kind])
-        for slot, value in zip(slots.tolist(), decoded(trained.codec, slots, codes), strict=True):
+        for slot, value in zip(slots.tolist(), decode_codes(trained.codec, slots, codes), strict=True):
             known[names[slot]].append(value)
             if kind == "number":
                 numbers.add(names[slot])

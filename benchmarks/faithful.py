@@ -37,8 +37,8 @@ from benchmarks.script import argument_parser
 from benchmarks.train import plain_reference
 from kbdisk import api
 from kbdisk.entity import Path as EntityPath
-from kbdisk.network import mup
-from kbdisk.network.disk import DiSK
+from kbdisk.model import mup
+from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles

@@ -61,9 +61,9 @@ from kbdisk.data.parse import read as read_entity
 from kbdisk.entity import NOVALUE, Completion, Date, Entity, read_path, walk
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError
-from kbdisk.estimates import LEVEL
 from kbdisk.evaluation.calibration import Reliability
 from kbdisk.evaluation.calibration import Statement as JudgedStatement
+from kbdisk.model.estimates import INTERVAL_LEVEL
 
 NAME = "precision"
 ABSENCES = Path(__file__).parent / "absences"
@@ -277,7 +277,7 @@ def share_on_end(model: Model, entity: Entity, path: EntityPath, end: int) -> fl
     return share_of_atom(belief.cdf(number), belief.atoms.get(number, 0.0), level)
 
 
-def share_of_atom(mass_up_to: float, mass: float, level: float = LEVEL) -> float:
+def share_of_atom(mass_up_to: float, mass: float, level: float = INTERVAL_LEVEL) -> float:
     """The share of an atom that lies within an interval of so much mass around the median, by the mass up to the atom."""
     if mass <= 0:
         return 1.0

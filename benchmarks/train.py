@@ -32,11 +32,10 @@ from benchmarks.script import CHECKOUT, argument_parser
 from kbdisk.data import Codec, CodecConfig
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
-from kbdisk.diffusion import score
 from kbdisk.entity import Entity
-from kbdisk.hiding import Hiding, hide
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.disk import DiSK
+from kbdisk.model.diffusion import score
+from kbdisk.model.masking import Hiding, hide
+from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema

@@ -23,13 +23,12 @@ from benchmarks.progress import Progress
 from benchmarks.results import OURS, Result, Row, latest
 from benchmarks.tables import Measure, compared
 from kbdisk.data import Codec, CodecConfig
-from kbdisk.diffusion import beliefs, loss, reveal
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
-from kbdisk.hiding import Hiding
 from kbdisk.leaves.number.codec import NumberConfig
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.disk import DiSK
+from kbdisk.model.diffusion import beliefs, loss, reveal
+from kbdisk.model.masking import Hiding
+from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.plots import COLOURS, INK
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property

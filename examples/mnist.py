@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.data.batch import Batch, plain
-from kbdisk.diffusion import loss, reveal, revealing
-from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryBelief
-from kbdisk.network.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.diffusion import loss, reveal, revealing
+from kbdisk.model.masking import Hiding
 
 SIDE = 28
 PIXELS = SIDE * SIDE

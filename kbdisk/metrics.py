@@ -33,14 +33,14 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, Text
-from kbdisk.estimates import LEVEL, LevelOf, decoded
 from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.leaves.number.codec import CodecTables, padded
 from kbdisk.leaves.number.densities import Binned, Bins
 from kbdisk.leaves.set import UNKNOWN_MEMBER, SetCodec
 from kbdisk.leaves.text.decoder import TextBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
+from kbdisk.model.estimates import INTERVAL_LEVEL, LevelOf, decode_codes
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
 from kbdisk.schemas.kinds import kind_of
@@ -317,7 +317,7 @@ class Case:
 
 
 def collect_cases(
-    codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs, level: LevelOf | float = LEVEL
+    codec: Codec, marginals: Marginals, batch: Batch, beliefs: Beliefs, level: LevelOf | float = INTERVAL_LEVEL
 ) -> list[Case]:
     """The predictions of all asked tokens of a batch whose values are known; `level` is that of intervals."""
     return [
@@ -337,18 +337,18 @@ def _cases(
     means: Sequence[Any] = [None] * len(slots)
     intervals: Sequence[Any] = means
     if isinstance(belief, NumberBelief):
-        predictions = decoded(codec, slots, belief.codes(belief.typical()))
+        predictions = decode_codes(codec, slots, belief.codes(belief.typical()))
         means = belief.expected().tolist()
         levels = level if isinstance(level, float) else level(asked.tokens)
         intervals = list(zip(*(end.tolist() for end in belief.interval(levels)), strict=True))
     elif isinstance(belief, TextBelief):
         predictions = overlapping(belief)
     else:
-        predictions = decoded(codec, slots, belief.mode())
+        predictions = decode_codes(codec, slots, belief.mode())
     fields = zip(
         batch.entity[asked.tokens].tolist(),
         slots.tolist(),
-        decoded(codec, slots, codes),
+        decode_codes(codec, slots, codes),
         predictions,
         means,
         intervals,

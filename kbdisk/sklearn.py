@@ -16,11 +16,11 @@ import numpy as np
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import batches
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
-from kbdisk.estimates import answers
-from kbdisk.network.config import ModelConfig
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.estimates import estimate_values
+from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.kinds import Boolean, Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
@@ -152,7 +152,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         filled = {}
         tokens = self.model_.encode(lacking, "gaps")
         for numbers, batch in batches(tokens):
-            told = answers(codec, batch, beliefs(self.model_.believer, batch), self.estimate)
+            told = estimate_values(codec, batch, beliefs(self.model_.believer, batch), self.estimate)
             for one in told:
                 column = int(str(codec.slots[one.slot].path[0])[1:])
                 filled[rows[numbers[one.entity]][0], column] = one.value

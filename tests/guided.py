@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Model, beliefs
 from kbdisk.entity import Entity
+from kbdisk.model.diffusion import Model, beliefs
 from kbdisk.training import Trained
 
 

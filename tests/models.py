@@ -22,7 +22,7 @@ from kbdisk.evaluation.calibration import Calibration, Line, Presence, Statement
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.leaves.text.codec import TextConfig
-from kbdisk.network.config import ModelConfig
+from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import Run, Trained
 from kbdisk.training.config import TrainConfig

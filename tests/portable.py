@@ -16,12 +16,9 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 NUMERIC = [  # what computes with tensors: layers, beliefs, the network, the loss, and what stands beside the network
     "leaves",
-    "network",
+    "model",
     "experts/test_weights.py",
     "experts/test_gaussian_process_regression.py",
-    "test_diffusion.py",
-    "test_hiding.py",
-    "test_likelihood.py",
 ]
 SETTINGS = {
     "no vector units": {"ATEN_CPU_CAPABILITY": "default"},

@@ -13,11 +13,11 @@ from tables import for_each
 from worlds import PHONES, phones
 
 from kbdisk.data import Codec
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link, Text
-from kbdisk.hiding import Hiding, hide
 from kbdisk.leaves.set import PADDING
 from kbdisk.metrics import Case, Constant, Constants, Marginals, collect_cases, error, score_rows
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.masking import Hiding, hide
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf

@@ -20,7 +20,7 @@ from kbdisk.data.patterns import MOST, Met
 from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.evaluation.evaluate import Evaluation, Scope
-from kbdisk.hiding import Hiding
+from kbdisk.model.masking import Hiding
 from kbdisk.sampling import sample
 from kbdisk.sampling.given import spelt
 from kbdisk.sampling.maps import distinct, maps
@@ -249,7 +249,7 @@ def test_each_of_several_networks_draws_its_share(monkeypatch):
         monkeypatch.setattr(one.network, "forward", counting(number, one.network.forward))
     assert len(list(sample(trained, 30))) == 30
     assert drawn == [30, 30, 30]
-    monkeypatch.setattr("kbdisk.diffusion.MOST", 7)
+    monkeypatch.setattr("kbdisk.model.diffusion.MAX_ENTITIES_AT_ONCE", 7)
     assert len(list(sample(trained, 45))) == 45  # in parts of 5
     assert drawn == [75, 75, 75]
     assert len(list(sample(trained, 1))) == 1
@@ -352,7 +352,7 @@ def test_several_properties_at_a_time_are_as_many(made, leap):
 
 
 def test_any_number_is_drawn_and_told_of(made, monkeypatch):
-    monkeypatch.setattr("kbdisk.diffusion.MOST", 128)
+    monkeypatch.setattr("kbdisk.model.diffusion.MAX_ENTITIES_AT_ONCE", 128)
     told = []
     assert list(sample(made, 0)) == []
     found = list(sample(made, 300, watch=lambda done, of: told.append((done, of))))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from kbdisk.data.batch import Batch, plain
 from kbdisk.leaves.category import CategoryBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
 
 
 class World:

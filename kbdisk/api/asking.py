@@ -20,12 +20,12 @@ from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK, batches
 from kbdisk.data.graph import Graph
 from kbdisk.data.slots import Slot
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import SchemaError
-from kbdisk.likelihood import in_order, log_prob
 from kbdisk.metrics import unit_of
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.likelihood import in_order, log_prob
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.schema import unknown_to
 from kbdisk.training.trained import Trained

@@ -14,10 +14,10 @@ from torch import Tensor
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
-from kbdisk.estimates import LEVEL
 from kbdisk.loaders.values.tagged_json import encode
+from kbdisk.model.estimates import INTERVAL_LEVEL
 
-LEVELS = (0.5, LEVEL)  # of the intervals that are told
+LEVELS = (0.5, INTERVAL_LEVEL)  # of the intervals that are told
 TOLD = 20  # labels, at most, that are told of all
 MOST = 1000  # labels, at most, whose probabilities are told
 WRITTEN = 5  # texts, at most, that are found
@@ -161,7 +161,7 @@ class NumberBelief(Belief):
         found: list[float] = self.row.quantile(torch.tensor(levels, dtype=torch.float64))[0].tolist()
         return found
 
-    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+    def interval(self, level: float = INTERVAL_LEVEL) -> tuple[float, float]:
         """Between which numbers so much of the mass is, and as much below as above."""
         low, high = self.quantiles([(1 - level) / 2, (1 + level) / 2])
         return low, high
@@ -212,7 +212,7 @@ class NumberBelief(Belief):
     def _shown(self) -> str:
         low, high = self.interval()
         unit = f" {self.unit}" if self.unit else ""
-        return f"{_short(self.value)}{unit}, {LEVEL:.0%} within {_short(low)} … {_short(high)}"
+        return f"{_short(self.value)}{unit}, {INTERVAL_LEVEL:.0%} within {_short(low)} … {_short(high)}"
 
 
 class LabelBelief(Belief):

@@ -41,7 +41,7 @@ from kbdisk.experts import presence_trees
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
-from kbdisk.network.disk import DiSK
+from kbdisk.model.network import DiSK
 from kbdisk.schemas.infer import Inference, infer
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Schema

@@ -42,9 +42,7 @@ from kbdisk.data.graph import pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import CLASSES, Slot
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, show
-from kbdisk.estimates import answers, decoded, estimated, shortened
 from kbdisk.experts.base import (
     SET,
     ExpertGroup,
@@ -59,7 +57,9 @@ from kbdisk.experts.latent_knn import OWN_ANSWERS
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.estimates import decode_codes, estimate_codes, estimate_values, round_to_interval
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import join_kind, split_kind
 from kbdisk.schemas.property import Property
@@ -214,7 +214,7 @@ def _prediction(
         row, alone = torch.zeros(1, dtype=torch.long, device=slot.device), prediction.mass.new_ones(())
         belief = with_labels(kind, belief, [(row, alone, prediction)])
     codes = belief.mode()
-    return decoded(codec, slot, codes)[0], brief(float(belief.log_prob(codes).exp()[0]))
+    return decode_codes(codec, slot, codes)[0], brief(float(belief.log_prob(codes).exp()[0]))
 
 
 def _plain_number(slot: Slot, belief: NumberBelief, number: float) -> Any:
@@ -222,7 +222,7 @@ def _plain_number(slot: Slot, belief: NumberBelief, number: float) -> Any:
     low, high = (float(bound[0]) for bound in belief.interval(0.9))
     if slot.codec.decode(belief.codes(torch.tensor([number], dtype=torch.float64)))[0].__class__ is int:
         return round(number)
-    return shortened(number, (low, high))
+    return round_to_interval(number, (low, high))
 
 
 def _row_of(asked: Beliefs, token: int) -> tuple[str, Asked, Tensor]:
@@ -404,8 +404,12 @@ class _Leaf:
         rows = first + torch.arange(count, device=first.device)
         picked = Beliefs({kind: replace(of_kind, rows=of_kind.rows[rows], vectors=of_kind.vectors[rows], belief=of_kind.belief.pick(rows))}, believed.length)  # fmt: skip
         belief: Any = picked.kinds[kind].belief
-        codes = predictor.shrinker.shrink(batch, picked, estimated(picked)) if kind != "text" else estimated(picked)
-        predicted = answers(predictor.codec, batch, picked, said=codes)
+        codes = (
+            predictor.shrinker.shrink(batch, picked, estimate_codes(picked))
+            if kind != "text"
+            else estimate_codes(picked)
+        )
+        predicted = estimate_values(predictor.codec, batch, picked, codes=codes)
         values = [answer.value for answer in predicted]
         if kind == "number":
             slot = predictor.codec.slots[predicted[0].slot]
@@ -419,7 +423,7 @@ class _Leaf:
         shrunk = predictor.shrinker.probabilities(picked, batch, written)
         chances = [
             shrunk.get(answer.token, answer.confidence)
-            for answer in answers(predictor.codec, batch, picked, said=written)
+            for answer in estimate_values(predictor.codec, batch, picked, codes=written)
         ]
         before = [chances[0]] * count
         if kind == "text":
@@ -433,7 +437,7 @@ class _Leaf:
         shares = belief.probs.double().clamp(0, 1)  # (R, V)
         overlaps = ((shares[:1] * shares).sqrt() + ((1 - shares[:1]) * (1 - shares)).sqrt()).clamp(max=1).prod(1)
         moved = (shares - shares[:1]).abs().argmax(1)  # (R,)
-        members = [members[0] if members else None for members in decoded(codec, slots, moved[:, None])]
+        members = [members[0] if members else None for members in decode_codes(codec, slots, moved[:, None])]
         now, before = (
             share.gather(1, moved[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares))
         )
@@ -463,7 +467,7 @@ def _moved_labels(codec: Codec, slots: Tensor, shares: Tensor, written: Any) -> 
     """(R,) the label whose share (R, V) differs most from that in the first row; None where it is the written one."""
     codes = (shares - shares[:1]).abs().argmax(1)  # (R,)
     now, before = (share.gather(1, codes[:, None])[:, 0].tolist() for share in (shares, shares[:1].expand_as(shares)))
-    labels = decoded(codec, slots, codes)
+    labels = decode_codes(codec, slots, codes)
     return [
         None if label in (written, None) else MovedLabel(label, brief(share), brief(share_before))
         for label, share, share_before in zip(labels, now, before, strict=True)
@@ -516,4 +520,4 @@ def _shortened(slot: Slot, value: Any, interval: tuple[float, float] | None) -> 
     """A number as completing writes it: without insignificant digits; a number that many entities share as it is."""
     if interval is None or type(value) is not float or value in slot.codec.atoms:
         return value
-    return shortened(value, interval)
+    return round_to_interval(value, interval)

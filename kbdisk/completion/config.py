@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kbdisk.diffusion import GIVEN, ORDERS
 from kbdisk.entity import Path
 from kbdisk.errors import ConfigError
-from kbdisk.estimates import ESTIMATES
+from kbdisk.model.diffusion import GIVEN, ORDERS
+from kbdisk.model.estimates import ESTIMATES
 
 # Which gaps are filled: only those that are asked for (a blank cell, a null, a missing part, what the schema requires), also
 # properties that such an entity is likely to have, or all properties of its class.

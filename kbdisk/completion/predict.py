@@ -39,12 +39,12 @@ from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
 from kbdisk.data.slots import Slot
-from kbdisk.diffusion import beliefs, reveal, revealing
 from kbdisk.entity import Path, show
-from kbdisk.estimates import Answer, answers, estimated, shortened
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
+from kbdisk.model.diffusion import beliefs, reveal, revealing
+from kbdisk.model.estimates import Estimate, estimate_codes, estimate_values, round_to_interval
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -314,14 +314,14 @@ class GapPredictor:
         asked = torch.zeros_like(batch.known)
         asked[list(by_token)] = True
         picked = given.pick(asked)
-        codes = estimated(picked, "sample" if self.config.estimate == "sample" else "mode", generator)
-        for answer in answers(self.codec, batch, picked, said=codes):
+        codes = estimate_codes(picked, "sample" if self.config.estimate == "sample" else "mode", generator)
+        for answer in estimate_values(self.codec, batch, picked, codes=codes):
             self._take_count(by_token[answer.token], answer)
         for kind, of_kind in codes.items():
             batch = batch.with_values(kind, picked.kinds[kind].rows, of_kind)
         return batch
 
-    def _take_count(self, prediction: Prediction, answer: Answer) -> None:
+    def _take_count(self, prediction: Prediction, answer: Estimate) -> None:
         """Take the length of a list, and keep the tokens of so many parts."""
         path = (*prediction.gap.path, *COUNT)
         count = int(answer.value)
@@ -391,11 +391,11 @@ class GapPredictor:
             done = done.with_values(kind, places[asked.tokens] - done.spans[kind][0], codes[kind])
         by_token = {
             answer.token: replace(answer, confidence=confidences.get(answer.token, answer.confidence))
-            for answer in answers(
+            for answer in estimate_values(
                 self.codec,
                 batch,
                 picked,
-                said=codes,
+                codes=codes,
                 level=partial(self.levels.of_tokens, self.codec, batch, batch.known, in_lists=in_lists),
                 has_truth=self.has_truth,
                 generator=generator,
@@ -411,7 +411,7 @@ class GapPredictor:
     def _take_values(
         self,
         prediction: Prediction,
-        answers: Mapping[int, Answer],
+        answers: Mapping[int, Estimate],
         values: Mapping[Path, Any],
         draws: Sequence[Mapping[Path, Any]],
     ) -> None:
@@ -429,16 +429,16 @@ class GapPredictor:
         prediction.leaves |= {path: self._shortened(leaf, prediction.answers[path]) for path, leaf in leaves.items()}
         prediction.draws = [{path: drawn[path] for path in prediction.tokens if path in drawn} for drawn in draws]
 
-    def _shortened(self, leaf: Any, answer: Answer) -> Any:
+    def _shortened(self, leaf: Any, answer: Estimate) -> Any:
         """A number without insignificant digits; a number that many entities share stays as it is."""
         interval = answer.interval
         if interval is None or type(leaf) is not float or leaf in self.codec.slots[answer.slot].codec.atoms:
             return leaf
-        return shortened(leaf, interval)
+        return round_to_interval(leaf, interval)
 
     def _estimated(self, batch: Batch, generator: Generator, beliefs: Beliefs) -> dict[str, Tensor]:
         """kind -> codes (q, ...) of the point estimate for each asked token of a batch."""
-        codes = estimated(beliefs, self.config.estimate, generator)
+        codes = estimate_codes(beliefs, self.config.estimate, generator)
         return codes if self.config.estimate == "sample" else self.shrinker.shrink(batch, beliefs, codes)
 
     def _draws(self, batch: Batch, asked: Tensor, generator: Generator) -> list[list[dict[Path, Any]]]:

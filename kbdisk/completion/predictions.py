@@ -31,10 +31,10 @@ from kbdisk.completion.gaps import Gap
 from kbdisk.completion.plan import Plan, Planned
 from kbdisk.entity import Path, show
 from kbdisk.errors import LoadError
-from kbdisk.estimates import Answer
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.files import spooled, writing
 from kbdisk.loaders.values.tagged_json import decode, encode, read_int
+from kbdisk.model.estimates import Estimate
 from kbdisk.schemas.text.numerals import show_digits
 
 FORMAT = 1
@@ -58,7 +58,7 @@ class Prediction:
     why_not: str = ""
     presence: float | None = None
     leaves: dict[Path, Any] = field(default_factory=dict)
-    answers: dict[Path, Answer] = field(default_factory=dict)
+    answers: dict[Path, Estimate] = field(default_factory=dict)
     draws: list[dict[Path, Any]] = field(default_factory=list)
     tokens: dict[Path, int] = field(default_factory=dict)  # of all leaves of the value: their tokens in the batch
     presence_parts: tuple[float, float] | None = None  # by the networks and by trees, where there are trees; not saved
@@ -82,13 +82,13 @@ class Prediction:
     def of(cls, data: Mapping[str, Any], gap: Gap) -> Prediction:
         """The prediction of a line that was read, for the gap that it is about. Its tokens are of no batch any more."""
         leaves = _read_leaves(data["leaves"], gap.path)
-        answers: dict[Path, Answer] = {}
+        answers: dict[Path, Estimate] = {}
         for within, slot, confidence, interval, tolerance in data["answers"]:
             path = (*gap.path, *within)
             chance = _number(confidence)
             if chance is None or type(slot) is not int:
                 raise ValueError
-            answers[path] = Answer(
+            answers[path] = Estimate(
                 data["row"], slot, 0, leaves.get(path), chance, _interval(interval), _number(tolerance)
             )
         draws = [_read_leaves(drawn, gap.path) for drawn in data.get("draws", ())]
@@ -308,7 +308,7 @@ def _number(value: Any) -> float | None:
     return number  # type: ignore[no-any-return]
 
 
-def _plain_interval(answer: Answer) -> list[Any] | None:
+def _plain_interval(answer: Estimate) -> list[Any] | None:
     return None if answer.interval is None else [_plain(bound) for bound in answer.interval]
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kbdisk.data.batch import Batch
 from kbdisk.metrics import Constant, Constants, Marginals, property_of
-from kbdisk.network.beliefs import Asked, Beliefs
+from kbdisk.model.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.training.trained import Trained
 

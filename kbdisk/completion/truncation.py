@@ -20,7 +20,7 @@ from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.entity import Date, Path
 from kbdisk.leaves.number.belief import NumberBelief
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import VALUE
 

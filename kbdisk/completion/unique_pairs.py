@@ -22,7 +22,7 @@ from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.entity import Entity, Link, Path, without_places
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
 from kbdisk.schemas.schema import Schema
 
 LABELS = ("category", "link")

@@ -22,7 +22,7 @@ from kbdisk.completion.provenance import Provenance
 from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity, Filled, Link, Path, Tree, at, is_fillable, walk, with_values
 from kbdisk.entity import Quantity as Amount
-from kbdisk.estimates import Answer
+from kbdisk.model.estimates import Estimate
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.amounts import map_amounts
 from kbdisk.schemas.composites.base import apply_kind, join_kind
@@ -111,7 +111,7 @@ class Placer:
     def _filled(
         self,
         decision: Decision,
-        answers: Mapping[Path, Answer],
+        answers: Mapping[Path, Estimate],
         path: Path,
         value: Any,
         drawn: Collection[Mapping[Path, Any]],
@@ -135,7 +135,7 @@ class Placer:
         return Filled(value, decision.confidence, provenance, blank=True)
 
 
-def in_written_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Answer]) -> Mapping[Path, Answer]:
+def in_written_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, Estimate]) -> Mapping[Path, Estimate]:
     """The answers by the keys that parts are written under, with the intervals of amounts in the units that are written.
 
     Intervals are learnt in one unit for all amounts of a property.
@@ -179,7 +179,7 @@ def _items(value: Any) -> Iterator[Any]:
     yield from value.values() if isinstance(value, dict) else value
 
 
-def by_name(answers: Mapping[Path, Answer], attribute: str, length: int) -> Any:
+def by_name(answers: Mapping[Path, Estimate], attribute: str, length: int) -> Any:
     """An attribute of the answers of numbers: of a number that stands alone itself, of several by their names.
 
     `length` is that of the path that the answers are below.

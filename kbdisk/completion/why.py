@@ -43,10 +43,10 @@ from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
-from kbdisk.estimates import decoded
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.metrics import unit_of
+from kbdisk.model.estimates import decode_codes
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.property import Property
@@ -367,7 +367,9 @@ class Question:
             if slot in predictor.shrinker.weights:
                 constant = predictor.shrinker.constants[slot]
                 value = (
-                    decoded(self.codec, batch.slot[[token]], constant)[0] if isinstance(constant, Tensor) else constant
+                    decode_codes(self.codec, batch.slot[[token]], constant)[0]
+                    if isinstance(constant, Tensor)
+                    else constant
                 )
                 yield Shrinkage(path, predictor.shrinker.weights[slot], value)
 

@@ -25,12 +25,12 @@ from kbdisk.data.dataset import CHUNK, Tokens
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import counts_of
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Path, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.intervals import Levels
-from kbdisk.hiding import shuffled
 from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.masking import shuffled
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
 from kbdisk.schemas.text.names import did_you_mean

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.estimates import LEVEL
+from kbdisk.model.estimates import INTERVAL_LEVEL
 
 Key: TypeAlias = tuple[str, str]  # the class and the path of a property, as rows of an evaluation have them
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ class Levels:
         0.0,
         0.0,
     )  # from which number of given values on the second and the last third begins
-    of_all: tuple[float, ...] = (LEVEL,) * 3  # of properties that have none of their own
+    of_all: tuple[float, ...] = (INTERVAL_LEVEL,) * 3  # of properties that have none of their own
     by_property: Mapping[Key, tuple[float, ...]] = field(default_factory=dict)
     in_lists: Mapping[Key, tuple[float, ...]] = field(default_factory=dict)  # of numbers in lists that lack as a whole
 
@@ -119,7 +119,7 @@ def _levels(
 ) -> tuple[tuple[float, ...], dict[Key, tuple[float, ...]]]:
     """The levels of all properties together, and of each, by thirds of the given values."""
     if not ranks:
-        return (LEVEL,) * 3, {}
+        return (INTERVAL_LEVEL,) * 3, {}
     scores = np.array([abs(2 * rank.below - 1) for rank in ranks])
     weights = np.array([rank.weight for rank in ranks])
     given = np.array([rank.given for rank in ranks])
@@ -141,5 +141,5 @@ def _level(scores: Floats, weights: Floats, of_property: Any, of_all: Any) -> fl
     mass = weights * of_property + prior
     rising = np.argsort(scores)
     reached = np.cumsum(mass[rising])
-    place = int(np.searchsorted(reached, LEVEL * reached[-1] * (1 - 1e-9)))
+    place = int(np.searchsorted(reached, INTERVAL_LEVEL * reached[-1] * (1 - 1e-9)))
     return MAX_LEVEL if place == len(scores) else round(min(float(scores[rising][place]), MAX_LEVEL), 6)

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Model
 from kbdisk.leaves.belief import Belief, SupportsInterpolation, join_beliefs
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
-from kbdisk.network.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.diffusion import Model
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
 LEAST_LEFT = 1e-6  # of the mass: less is what rounding leaves

@@ -27,7 +27,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
     USUAL,
     Candidates,
@@ -48,6 +47,7 @@ from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.line import Line
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.target_scale import TargetScale
+from kbdisk.model.estimates import decode_codes
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
@@ -353,7 +353,7 @@ def _fit(settings: Mapping[str, Any], training: Pool, validation: Pool, **option
 
 
 def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
-    return list(map(float, decoded(codec, torch.full((len(codes),), slot), codes)))
+    return list(map(float, decode_codes(codec, torch.full((len(codes),), slot), codes)))
 
 
 # ---------------------------------------------------------------- within a time budget

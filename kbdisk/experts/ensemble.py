@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Model
 from kbdisk.leaves.belief import SupportsAveraging
-from kbdisk.network.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.diffusion import Model
 
 
 class Ensemble:

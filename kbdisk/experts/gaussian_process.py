@@ -29,7 +29,6 @@ from torch.nn import functional as F
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
-from kbdisk.estimates import decoded
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
@@ -49,7 +48,8 @@ from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures,
 from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import Masked, Sides, chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.weights import limited
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.estimates import decode_codes
+from kbdisk.model.optimizers import AdamW
 
 STEPS, LEARNING_RATE = 60, 0.15  # of Adam, for the kernel
 BATCH_POINTS = 160  # of a step
@@ -358,7 +358,7 @@ class ExampleMaker:
             is_label = torch.isin(codes, labels)
             y = F.one_hot(torch.searchsorted(labels, codes[is_label]), len(labels)).double()
             return Examples(features[is_label], entities[is_label], y)
-        numbers = decoded(self.codec, torch.full((len(codes),), slot, device=codes.device), codes)
+        numbers = decode_codes(self.codec, torch.full((len(codes),), slot, device=codes.device), codes)
         y = torch.tensor(list(map(float, numbers)), dtype=torch.float64, device=codes.device)[:, None]
         return Examples(features, entities, y)
 

@@ -18,7 +18,6 @@ from torch import Generator, Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Model
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
@@ -35,6 +34,7 @@ from kbdisk.experts.config import GivenOnlyConfig
 from kbdisk.experts.queries import Sides, usual_amounts
 from kbdisk.experts.stacking import stack
 from kbdisk.leaves.number.belief import NumberBelief
+from kbdisk.model.diffusion import Model
 
 REQUIRED_FILL = 0.5  # of a class: a given property that more entities have is required for a second answer
 

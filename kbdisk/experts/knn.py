@@ -26,7 +26,6 @@ from torch import Generator, Tensor
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens
-from kbdisk.estimates import decoded
 from kbdisk.experts import kriging
 from kbdisk.experts.base import (
     USUAL,
@@ -54,7 +53,8 @@ from kbdisk.experts.queries import (
     usual_amounts,
 )
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.estimates import decode_codes
+from kbdisk.model.optimizers import AdamW
 
 KINDS = ("number", "category", "link")
 STEEPNESSES = (0.5, 1.0, 2.0, 4.0)  # of weights, in parts of the steepness with which the metric was fitted
@@ -301,7 +301,7 @@ def _known_entities(
 def _values(codec: Codec, slot: int, rows: Tensor, codes: Tensor) -> Values:
     if codec.slots[slot].kind != "number":
         return Values(rows, codes, codes)
-    plain = decoded(codec, torch.full((len(codes),), slot, device=codes.device), codes)
+    plain = decode_codes(codec, torch.full((len(codes),), slot, device=codes.device), codes)
     numbers = torch.tensor(list(map(float, plain)), dtype=torch.float64, device=codes.device)
     mean, deviation = codec.slots[slot].codec.moments
     return Values(rows, numbers, torch.stack([((numbers - mean) / deviation).float(), codes[:, 0]], 1))

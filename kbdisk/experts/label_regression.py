@@ -36,7 +36,7 @@ from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, 
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import Sides
-from kbdisk.network.lbfgs import LBFGS
+from kbdisk.model.optimizers import LBFGS
 
 MIN_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried

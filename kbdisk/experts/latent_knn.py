@@ -32,13 +32,13 @@ from kbdisk.experts.base import Report, SlotLevel, by_slot_and_level, visibility
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.queries import MAX_HELD_OUT_VALUES, Question, chunks, draw_entities, questions_about, usual_amounts
 from kbdisk.experts.weights import each_mixture, each_squares, relative_likelihoods
-from kbdisk.hiding import shuffled
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.leaves.text.decoder import TextBelief
 from kbdisk.leaves.tokenizer import PAD
-from kbdisk.network.beliefs import Asked, Beliefs, Memo
-from kbdisk.network.disk import DiSK
+from kbdisk.model.beliefs import Asked, Beliefs, Memo
+from kbdisk.model.masking import shuffled
+from kbdisk.model.network import DiSK
 
 KINDS = ("number", "category", "link", "text")  # whose beliefs can take mass from neighbours
 SCALE_NEIGHBOUR = 8  # reaches are in parts of the squared distance to this neighbour

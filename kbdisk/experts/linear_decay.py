@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 
 
 def linear_decay(optimizer: AdamW, rate: float, steps: int, seconds: float | None = None) -> Iterator[int]:

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK, Layout, Tokens
 from kbdisk.experts.base import LITTLE, visibility_levels, visible_amount
-from kbdisk.hiding import Hidden, Hiding, hide, shuffled
+from kbdisk.model.masking import Hidden, Hiding, hide, shuffled
 
 MAX_HELD_OUT_VALUES = 1 << 14  # that weights are fitted to
 BELOW_USUAL = 0.1  # of the entities of a class have less visible than is usual

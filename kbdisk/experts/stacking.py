@@ -23,7 +23,6 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Tokens
-from kbdisk.diffusion import Model
 from kbdisk.experts.base import (
     SET,
     USUAL,
@@ -53,6 +52,7 @@ from kbdisk.experts.queries import (
 from kbdisk.experts.weights import REQUIRED_ERRORS, TINY, each_mixture, each_squares, relative_likelihoods
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
+from kbdisk.model.diffusion import Model
 
 ROUNDS = 3  # of masking many values of a held-out entity at once
 MILLISECONDS = 1000  # of a second

@@ -23,9 +23,9 @@ from typing import Any
 
 import torch
 
-from kbdisk.diffusion import at_once
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
+from kbdisk.model.diffusion import at_once
 from kbdisk.sampling.drawing import Drawing
 from kbdisk.sampling.starting import Start, starts_of
 from kbdisk.training.trained import Trained

@@ -14,9 +14,9 @@ from kbdisk.data import Codec
 from kbdisk.data.encode import Encoding
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import counts_of
-from kbdisk.diffusion import Model, reveal
 from kbdisk.entity import Entity, Path, with_values
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
+from kbdisk.model.diffusion import Model, reveal
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.schema import Class, derived_values

@@ -13,7 +13,7 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import measure
 from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
-from kbdisk.network.disk import DiSK
+from kbdisk.model.network import DiSK
 from kbdisk.training.recording import MOST
 from kbdisk.training.recording import seconds as recording
 

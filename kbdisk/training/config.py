@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kbdisk.diffusion import OBJECTIVES
+from kbdisk.model.diffusion import OBJECTIVES
 
 LARGEST = 1 << 20  # entities in a step
 MOST = 8  # networks

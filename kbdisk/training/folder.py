@@ -22,7 +22,7 @@ from kbdisk.errors import RESTORE, CheckpointError, SchemaError
 from kbdisk.experts import serialize
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.metrics import Constants
-from kbdisk.network.disk import DiSK
+from kbdisk.model.network import DiSK
 from kbdisk.schemas.yaml import loads as loads_schema
 from kbdisk.styles import Styles
 from kbdisk.training import swapping

@@ -14,9 +14,9 @@ from torch import Tensor
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Tokens, batches, by_chance
-from kbdisk.diffusion import Model, beliefs, score
-from kbdisk.hiding import Hidden, Hiding, hide, in_turn
 from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
+from kbdisk.model.diffusion import Model, beliefs, score
+from kbdisk.model.masking import Hidden, Hiding, hide, in_turn
 
 MOST = 2000  # held-out entities in a look
 READ = 1 << 17  # tokens in a look at drawing, each counted as often as it is read

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Loss, score
 from kbdisk.experts import latent_knn
 from kbdisk.experts.latent_knn import LatentKNN
-from kbdisk.hiding import Hidden, hide
-from kbdisk.network import mup
-from kbdisk.network.disk import DiSK
+from kbdisk.model import mup
+from kbdisk.model.diffusion import Loss, score
+from kbdisk.model.masking import Hidden, hide
+from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed, use_generator
 from kbdisk.training.afterwards import planned
 from kbdisk.training.averaging import Average

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 from kbdisk.training.precision import is_native
 
 TURNED = "turned"  # marks a parameter group

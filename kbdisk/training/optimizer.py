@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kbdisk.data import Codec
-from kbdisk.network import mup
-from kbdisk.network.adamw import AdamW
-from kbdisk.network.disk import DiSK
+from kbdisk.model import mup
+from kbdisk.model.network import DiSK
+from kbdisk.model.optimizers import AdamW
 from kbdisk.training.muon import STRENGTH, TURNED, Muon
 from kbdisk.training.run import Run
 

@@ -16,7 +16,7 @@ from itertools import count
 import torch
 from torch import Tensor, nn
 
-from kbdisk.diffusion import Loss
+from kbdisk.model.diffusion import Loss
 
 MIN_TOKENS = 800  # of a part: with fewer each would take as long as with these
 

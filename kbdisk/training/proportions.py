@@ -24,12 +24,12 @@ from torch import Tensor, nn
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens, batches
-from kbdisk.diffusion import at_once, reveal
 from kbdisk.leaves.category import CategoryDecoder
 from kbdisk.leaves.embeddings import LearntScores
 from kbdisk.leaves.number.decoder import NumberDecoder
-from kbdisk.network.beliefs import Asked, Beliefs
-from kbdisk.network.disk import DiSK
+from kbdisk.model.beliefs import Asked, Beliefs
+from kbdisk.model.diffusion import at_once, reveal
+from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.training.looking import drawn
 

@@ -26,9 +26,9 @@ from torch.nn import functional as F
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import Layout, Tokens
 from kbdisk.experts.queries import chunks, draw_entities
-from kbdisk.hiding import shuffled
-from kbdisk.network.disk import DiSK
-from kbdisk.network.lbfgs import LBFGS
+from kbdisk.model.masking import shuffled
+from kbdisk.model.network import DiSK
+from kbdisk.model.optimizers import LBFGS
 
 MOST = 1 << 15  # values of the entities that it is learnt by
 JUDGED = 0.25  # times as many judge it

@@ -12,8 +12,7 @@ import torch
 
 from kbdisk.data import Codec
 from kbdisk.errors import ConfigError, TrainingError
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.disk import DiSK
+from kbdisk.model.network import DiSK, ModelConfig
 
 COPIES = 6  # of a network at least: itself, its average, its best, its gradients, and two moments of each
 REFUSED = ("can't allocate memory", "not enough memory")  # what torch says where a CPU has no memory left

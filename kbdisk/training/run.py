@@ -33,13 +33,13 @@ from kbdisk.experts.config import (
     LatentKNNConfig,
     PresenceTreesConfig,
 )
-from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
 from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.set import SetConfig
 from kbdisk.leaves.text.codec import TextConfig
-from kbdisk.network.config import ModelConfig
+from kbdisk.model.masking import Hiding
+from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.training.config import TrainConfig
 

@@ -12,7 +12,6 @@ import torch
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
-from kbdisk.diffusion import Model
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import KBDiskWarning
 from kbdisk.experts.base import ExpertGroup, Stacked
@@ -20,7 +19,8 @@ from kbdisk.experts.ensemble import Ensemble
 from kbdisk.experts.given_only import GivenOnly
 from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.experts.presence_trees import PresenceTrees
-from kbdisk.network.disk import DiSK
+from kbdisk.model.diffusion import Model
+from kbdisk.model.network import DiSK
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles
 from kbdisk.training.run import Run

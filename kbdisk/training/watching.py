@@ -13,7 +13,7 @@ import torch
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.metrics import Constants
-from kbdisk.network.disk import DiSK
+from kbdisk.model.network import DiSK
 from kbdisk.training.averaging import Average
 from kbdisk.training.looking import Look, constant_nats, look, measured
 from kbdisk.training.precision import computing

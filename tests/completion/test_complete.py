@@ -19,8 +19,8 @@ from kbdisk.completion.config import FILLS, CompletionConfig
 from kbdisk.completion.why import why
 from kbdisk.entity import NOVALUE, SOMEVALUE, Entity, at, walk
 from kbdisk.errors import ConfigError, SchemaError
-from kbdisk.estimates import ESTIMATES
 from kbdisk.evaluation.calibration import Line
+from kbdisk.model.estimates import ESTIMATES
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.rules import Rule

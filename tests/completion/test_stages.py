@@ -24,8 +24,8 @@ from kbdisk.completion.predict import GapPredictor, Predicting
 from kbdisk.completion.predictions import Prediction, Predictions, read_line
 from kbdisk.entity import Date, Link, Quantity, Text
 from kbdisk.errors import LoadError
-from kbdisk.estimates import Answer
 from kbdisk.evaluation.calibration import Line
+from kbdisk.model.estimates import Estimate
 
 THRESHOLDS = [
     {},
@@ -137,7 +137,9 @@ def test_a_prediction_is_the_same_when_it_is_read_again(leaf, chance, between):
     path = ("a", 0, "b c")
     gap = Gap(None, path)
     within = (*path, "value")
-    prediction = Prediction(gap, "", chance, {within: leaf}, {within: Answer(0, 7, 0, leaf, chance, between, math.inf)})
+    prediction = Prediction(
+        gap, "", chance, {within: leaf}, {within: Estimate(0, 7, 0, leaf, chance, between, math.inf)}
+    )
     prediction.tokens[within] = 0
     prediction.draws = [{within: leaf}]
     again = Prediction.of(read_line(prediction.line(0, "t0")), gap)

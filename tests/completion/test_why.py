@@ -18,12 +18,12 @@ from kbdisk.completion import CompletionConfig
 from kbdisk.completion.attribution import _given_properties, stacked_weights
 from kbdisk.completion.fields import fields_of
 from kbdisk.completion.why import Question
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import NOVALUE, Entity, Link
 from kbdisk.errors import SchemaError
 from kbdisk.experts.base import Stacked
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.jsonio import dump_json
+from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property

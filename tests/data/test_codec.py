@@ -15,14 +15,13 @@ from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import reveal
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.tokenizer import Tokenizer
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.disk import DiSK
+from kbdisk.model.diffusion import reveal
+from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped

@@ -13,12 +13,12 @@ from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.data.graph import Graph, targets
 from kbdisk.data.parse import read
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.evaluate import Evaluation, Scope, SourcePartition, evaluate, question_batches, summary
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, overlapping
+from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import examples
 
-from kbdisk.estimates import LEVEL
 from kbdisk.evaluation.intervals import MAX_LEVEL, Levels, Rank
+from kbdisk.model.estimates import INTERVAL_LEVEL
 
 A, B = ("T", "a"), ("T", "b")
 
@@ -35,8 +35,8 @@ def coverage(levels, tests) -> float:
 def test_intervals_have_the_truth_as_often_as_they_state(spread):
     levels = Levels.fit(ranks(A, spread, 1000))
     count = 4000
-    error = (LEVEL * (1 - LEVEL) * (1 / 1000 + 1 / count)) ** 0.5
-    assert coverage(levels, ranks(A, spread, count, seed=1)) == pytest.approx(LEVEL, abs=4 * error)
+    error = (INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * (1 / 1000 + 1 / count)) ** 0.5
+    assert coverage(levels, ranks(A, spread, count, seed=1)) == pytest.approx(INTERVAL_LEVEL, abs=4 * error)
 
 
 def test_each_property_has_its_own_level_and_one_with_few_values_that_of_all():
@@ -67,7 +67,7 @@ def test_where_enough_values_are_reserved_held_out_entities_do_not_count():
 
 
 def test_without_held_out_values_the_level_is_the_stated_one():
-    assert Levels()(A, 3) == Levels.fit(ranks(A, 0.5, 3))(A, 3) == LEVEL
+    assert Levels()(A, 3) == Levels.fit(ranks(A, 0.5, 3))(A, 3) == INTERVAL_LEVEL
 
 
 @settings(max_examples=examples(40))

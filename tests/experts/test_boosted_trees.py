@@ -13,7 +13,6 @@ from guided import held_out
 from models import tiny_run
 
 from kbdisk.data import Codec
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
@@ -23,6 +22,7 @@ from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import Sides, reserved_questions
+from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class

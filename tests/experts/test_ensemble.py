@@ -11,13 +11,13 @@ import torch
 from models import tiny_run
 
 from kbdisk.api.asking import log_probs
-from kbdisk.diffusion import beliefs, reveal
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts.ensemble import Ensemble, mean_of
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
-from kbdisk.likelihood import log_prob
+from kbdisk.model.diffusion import beliefs, reveal
+from kbdisk.model.likelihood import log_prob
 from kbdisk.sampling import sample
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property

@@ -13,7 +13,6 @@ from guided import held_out, slot_of
 from models import tiny_run
 
 from kbdisk.data import Codec
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import gaussian_process, serialize
@@ -21,6 +20,7 @@ from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
 from kbdisk.experts.queries import Sides
+from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class

@@ -10,15 +10,15 @@ import torch
 from models import tiny_run
 from things import entities, schema, thing
 
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.experts import latent_knn
 from kbdisk.experts.base import LITTLE, USUAL, visibility_levels
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import PASSES_PER_VALUE, LatentKNN, Timing, WithLatentKNN, measure, seconds
 from kbdisk.experts.queries import Question, chunks, draw_entities, questions, usual_amounts
-from kbdisk.hiding import Hidden
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.masking import Hidden
 from kbdisk.schemas.composites import Coordinate
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.kinds import Category, Link, Number, Text

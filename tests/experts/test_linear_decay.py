@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.text import Reader, TextCodec, TextConfig, TextDecoder, TextEncoder, Writer, build_reader
 from kbdisk.leaves.tokenizer import EOS, FIRST_BYTE, FIRST_PIECE, FIRST_WRITABLE, Tokenizer
-from kbdisk.network.mup import growths
+from kbdisk.model.mup import growths
 from kbdisk.schemas.kinds import Text
 
 PHONES = [f"{maker} {name} {n}" for maker in ("Nokia", "Samsung") for name in ("Galaxy", "Lumia") for n in range(20)]

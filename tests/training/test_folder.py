@@ -22,10 +22,10 @@ from models import phones, tiny_run
 from safetensors.torch import load_file, save_file
 
 from kbdisk.data import CodecConfig
-from kbdisk.diffusion import beliefs
 from kbdisk.errors import CheckpointError
 from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.text.codec import TextConfig
+from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.schema import Schema
 from kbdisk.training import files as modelfiles
 from kbdisk.training import folder as modelfolder

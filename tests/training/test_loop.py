@@ -10,12 +10,12 @@ import torch
 from models import phones, tiny_run
 from torch import Tensor
 
-from kbdisk.diffusion import beliefs
 from kbdisk.entity import Entity
 from kbdisk.errors import TrainingError
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.hiding import Hiding
-from kbdisk.likelihood import in_order
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.likelihood import in_order
+from kbdisk.model.masking import Hiding
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class

@@ -7,7 +7,7 @@ import torch
 from models import phones, tiny_run
 from torch import nn
 
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 from kbdisk.training import muon
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build

@@ -16,10 +16,10 @@ from worlds import WORLD, world
 
 from kbdisk.data import CodecConfig
 from kbdisk.entity import Entity
-from kbdisk.hiding import Hiding
 from kbdisk.leaves.category import CategoryBelief, CategoryConfig
-from kbdisk.network.beliefs import Asked
-from kbdisk.network.disk import DiSK
+from kbdisk.model.beliefs import Asked
+from kbdisk.model.masking import Hiding
+from kbdisk.model.network import DiSK
 from kbdisk.sampling import sample
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property

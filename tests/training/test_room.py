@@ -9,7 +9,7 @@ import torch
 from models import phones, tiny_run
 
 from kbdisk.errors import ConfigError, TrainingError
-from kbdisk.network.config import ModelConfig
+from kbdisk.model.network import ModelConfig
 from kbdisk.training import loop, room
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, build

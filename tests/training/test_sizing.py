@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kbdisk.entity import Entity
-from kbdisk.hiding import Hiding
-from kbdisk.network.config import ModelConfig
+from kbdisk.model.masking import Hiding
+from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class

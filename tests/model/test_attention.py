@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
-from kbdisk.network.layout import arrange
+from kbdisk.model.attention import build_layout
 
 D, HEADS, SCALE = 8, 2, 0.3
 
@@ -32,7 +32,7 @@ def test_each_entity_looks_at_its_own_rows_alone(lengths, seed):
     torch.manual_seed(seed)
     asking, seen = rows([n for n, _ in lengths]), rows([n for _, n in lengths])
     q, k, v = torch.randn(len(asking), D), torch.randn(len(seen), D), torch.randn(len(seen), D)
-    mixed = arrange(asking, seen, len(lengths)).attend(q, k, v, HEADS, SCALE)
+    mixed = build_layout(asking, seen, len(lengths)).attend(q, k, v, HEADS, SCALE)
     for one in range(len(lengths)):
         if bool((asking == one).any()):
             torch.testing.assert_close(mixed[asking == one], plainly(q[asking == one], k[seen == one], v[seen == one]))
@@ -43,7 +43,7 @@ def test_gradients_are_those_of_plain_attention():
     leaves = [torch.randn(len(asking), D), torch.randn(len(seen), D), torch.randn(len(seen), D)]
     q, k, v = (leaf.requires_grad_() for leaf in leaves)
     weight = torch.randn(len(asking), D)
-    (arrange(asking, seen, 3).attend(q, k, v, HEADS, SCALE) * weight).sum().backward()
+    (build_layout(asking, seen, 3).attend(q, k, v, HEADS, SCALE) * weight).sum().backward()
     ours = [leaf.grad.clone() for leaf in leaves]
     for leaf in leaves:
         leaf.grad = None
@@ -58,7 +58,7 @@ def test_gradients_are_those_of_plain_attention():
 def test_bfloat16_is_near_float32(length):
     entity = rows([length, 3])
     x = [torch.randn(len(entity), D) for _ in range(3)]
-    layout = arrange(entity, entity, 2)
+    layout = build_layout(entity, entity, 2)
     exact = layout.attend(*x, HEADS, SCALE)
     rough = layout.attend(*(one.bfloat16() for one in x), HEADS, SCALE)
     torch.testing.assert_close(rough.float(), exact, atol=0.05, rtol=0.05)
@@ -67,5 +67,5 @@ def test_bfloat16_is_near_float32(length):
 def test_one_long_entity_does_not_lengthen_the_others():
     counts = [500, *[4] * 100]
     entity = rows(counts)
-    places = sum(one.asking.shape[0] * one.asking.shape[1] for one in arrange(entity, entity, 101).buckets)
+    places = sum(one.queries.shape[0] * one.queries.shape[1] for one in build_layout(entity, entity, 101).buckets)
     assert places <= 2 * sum(counts)

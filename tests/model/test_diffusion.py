@@ -14,10 +14,10 @@ from torch.nn import functional as F
 from toys import Small, Table, World, Wrong, batch_of
 
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import beliefs, loss, reveal, revealing, score
-from kbdisk.hiding import Hidden, Hiding, hide
-from kbdisk.likelihood import log_prob
-from kbdisk.network.beliefs import Beliefs
+from kbdisk.model.beliefs import Beliefs
+from kbdisk.model.diffusion import beliefs, loss, reveal, revealing, score
+from kbdisk.model.likelihood import log_prob
+from kbdisk.model.masking import Hidden, Hiding, hide
 
 APART = Hiding(together=0)
 SIZES = [[2, 3, 4], [3, 2, 2, 3], [2, 2, 3, 2, 2]]

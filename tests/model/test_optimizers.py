@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 
 TESTS = Path(__file__).parents[1]
 

@@ -1,11 +1,11 @@
-"""Masked diffusion over properties. Its whole state is one boolean tensor, `visible` (T,).
+"""Masked diffusion over properties: loss and sampler. The whole state is one boolean tensor, `visible` (T,).
 
-hide      the forward process: choose which known properties the model may see (kbdisk.hiding)
+hide      the forward process: choose which known properties are visible (masking.py)
 loss      an upper bound on -log p(entity): score the hidden ones
-reveal    the reverse process: draw what is asked for, some at a time, each given all before it
-beliefs   what is believed of any properties given any others, in one pass
+reveal    the reverse process: draw the asked tokens, some at a time, each given all drawn before it
+beliefs   the beliefs about any properties given any others, in one pass
 
-The model is anything that looks at what is visible and returns its beliefs about what is asked.
+The model is any callable from visible and asked tokens to beliefs.
 
 B entities   T tokens   S slots
 """
@@ -23,19 +23,19 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data.batch import Batch
-from kbdisk.hiding import Hidden, Hiding, hide, placed, shuffled
-from kbdisk.network.beliefs import Beliefs, Memo
+from kbdisk.model.beliefs import Beliefs, Memo
+from kbdisk.model.masking import Hidden, Hiding, hide, rank_by_key, shuffled
 
-MOST, TOKENS = 1024, 1 << 14  # entities, and values of them, that are drawn at once: with fewer, each takes longer
+MAX_ENTITIES_AT_ONCE, MAX_TOKENS_AT_ONCE = 1024, 1 << 14  # drawn in one batch: in smaller ones each draw takes longer
 
 
 def at_once(longest: int) -> int:
-    """How many entities are best drawn at once, where one has so many values at most."""
-    return max(1, min(MOST, TOKENS // max(longest, 1)))
+    """The number of entities to draw in one batch, of `longest` values each at most."""
+    return max(1, min(MAX_ENTITIES_AT_ONCE, MAX_TOKENS_AT_ONCE // max(longest, 1)))
 
 
 class Model(Protocol):
-    """What diffusion asks of a network."""
+    """The network, as diffusion calls it."""
 
     def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
@@ -43,20 +43,20 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Loss:
-    """What a batch costs, in nats per entity."""
+    """The loss of a batch, in nats per entity."""
 
-    total: Tensor  # () what training makes less
+    total: Tensor  # () the loss that training minimises
     nats: Tensor  # () the bound on -log p(entity), whatever the objective and the balance
-    presence: Tensor  # () of what is recorded at all
+    presence: Tensor  # () -log p of which properties are recorded
     tokens: Tensor  # (T,) -log p of each hidden one, detached; 0 of the others
     hidden: Hidden
 
     def by_slot(self, batch: Batch, slots: int) -> tuple[Tensor, Tensor]:
-        """(S,) twice: -log p of each slot, summed over its hidden tokens, and how many these were."""
-        blank = self.tokens.new_zeros(slots)
+        """(S,) twice: -log p of each slot, summed over its hidden tokens, and the count of these."""
+        zeros = self.tokens.new_zeros(slots)
         return (
-            blank.index_add(0, batch.slot, self.tokens),
-            blank.index_add(0, batch.slot, self.hidden.asked.to(blank.dtype)),
+            zeros.index_add(0, batch.slot, self.tokens),
+            zeros.index_add(0, batch.slot, self.hidden.asked.to(zeros.dtype)),
         )
 
 
@@ -76,13 +76,13 @@ def score(
     balance: Tensor | None = None,
     presence: float = 1.0,
 ) -> Loss:
-    """The loss of what was hidden; `balance` (S,) divides each slot's part, `presence` weighs the belief in it."""
+    """The loss of the hidden tokens; `balance` (S,) divides that of each slot, `presence` weighs that of presence."""
     if objective not in OBJECTIVES:
         raise ValueError(f"expected one of {', '.join(OBJECTIVES)} for objective, got {objective!r}")
     beliefs = model(batch, hidden.visible, hidden.asked)
     nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
     share = OBJECTIVES[objective](batch, hidden)  # (T,) of each token in the total
-    costs = (nats if balance is None else nats / balance[batch.slot]) + beliefs.aside(batch)
+    costs = (nats if balance is None else nats / balance[batch.slot]) + beliefs.auxiliary_loss(batch)
     recorded = _presence(batch, hidden, beliefs)
     return Loss(
         total=(share * costs).sum() + presence * recorded,
@@ -99,9 +99,9 @@ def _bound(batch: Batch, hidden: Hidden) -> Tensor:
 
 
 def _field_mean(batch: Batch, hidden: Hidden) -> Tensor:
-    """What the authors' code has instead: the mean over slots of the mean over those of its tokens that are hidden."""
+    """The objective of the authors' code: the mean over slots of the mean over their hidden tokens."""
     asked = hidden.asked.float()
-    place = (batch.slot.diff(prepend=batch.slot[:1]) != 0).cumsum(0)  # slots that occur, counted from 0
+    place = (batch.slot.diff(prepend=batch.slot[:1]) != 0).cumsum(0)  # (T,) the slot among those that occur
     counts = asked.new_zeros(len(batch)).index_add_(0, place, asked)
     return asked / counts[place].clamp(min=1) / (counts > 0).sum().clamp(min=1)
 
@@ -110,9 +110,9 @@ OBJECTIVES: dict[str, Callable[[Batch, Hidden], Tensor]] = {"bound": _bound, "fi
 
 
 def _presence(batch: Batch, hidden: Hidden, beliefs: Beliefs) -> Tensor:
-    """-log p of what is recorded at all: hidden tokens are; absent ones are not, and stand for others like them.
+    """-log p of presence: hidden tokens are recorded; absent ones, a sample of all that are absent, are not.
 
-    What is recorded weighs as in the bound: each as much, over all that may be hidden, as what is always absent does.
+    A hidden token weighs as in the bound, an absent one by how many it stands for (`rarity`).
     """
     if beliefs.presence is None:
         return torch.zeros((), device=batch.entity.device)
@@ -135,13 +135,12 @@ def reveal(
     generator: Generator | None = None,
     say: Say | None = None,
 ) -> Batch:
-    """The batch with all that it asks for drawn, `leap` of each entity at a time; what was given is as it was.
+    """The batch with all asked tokens drawn, `leap` of each entity at a time; given values stay.
 
-    In random order draws follow the model's distribution (at leap 1, to the letter). "certain" takes the lowest
-    entropy first, each divided by its slot's `scale` (S,); at temperature 0 each is the likeliest. "given" takes each by
-    what is given alone, but parts of a composite one after the other, lower `parts` (S,) first. An order may also be the place
-    of each slot (S,).
-    Instead of being drawn, codes may be what there is to `say` for a belief.
+    In "random" order draws follow the distribution of the model (at leap 1 exactly). "certain" takes the lowest entropy
+    first, divided by the `scale` (S,) of its slot; at temperature 0 each draw is the mode. "given" draws each from the given
+    values alone, but parts of a composite one after the other, lower `parts` (S,) first. An order may also be the place
+    of each slot (S,). `say` replaces drawing: it returns the codes for a belief.
     """
     turns = revealing(
         model,
@@ -171,39 +170,38 @@ def revealing(
     say: Say | None = None,
     first: Beliefs | None = None,
 ) -> Iterator[Batch]:
-    """`reveal`, pass by pass, until nothing is asked for: the batch as it is after each pass.
+    """`reveal`, pass by pass: yields the batch after each pass, until nothing is asked for.
 
-    Instead of being drawn, codes may be what there is to `say` for a belief. `first` are the beliefs about all that is asked,
-    given what is known before the first pass, where they are known already.
+    `first` are the beliefs about all asked tokens given the known ones, where the caller has computed them already.
     """
     if isinstance(order, str) and order not in ORDERS:
         raise ValueError(f"expected one of {', '.join(ORDERS)} for order, got {order!r}")
     if leap < 1:
         raise ValueError(f"expected a leap of at least 1, got {leap}")
-    # What came over a link that is asked for belongs to the true one, and stays unseen whatever link is drawn.
-    apart = batch.known & ~batch.seen(batch.known)
+    # Evidence over an asked link is that of the true link: it stays hidden, whichever link is drawn.
+    over_asked_links = batch.known & ~batch.seen(batch.known)
     if isinstance(order, str):
         choose = ORDERS[order](batch, leap, scale, parts, generator)
     else:
-        choose = _in_turn(placed(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
+        choose = _in_turn(rank_by_key(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
     memo: Memo = {}
     for turn in count():
         asked = batch.asked
         if not bool(asked.any()):
             return
         unfinished = torch.zeros_like(batch.classes, dtype=torch.bool).index_fill_(0, batch.entity[asked], True)  # (B,)
-        visible = batch.known & ~apart & unfinished[batch.entity]  # entities that are done cost nothing
+        visible = batch.known & ~over_asked_links & unfinished[batch.entity]  # finished entities cost nothing
         believe = first.pick if turn == 0 and first is not None else partial(model, batch, visible, memo=memo)
         chosen = choose(turn, batch, believe)
-        said = chosen.sample(temperature, generator) if say is None else say(chosen)
-        for kind, codes in said.items():
+        drawn = chosen.sample(temperature, generator) if say is None else say(chosen)
+        for kind, codes in drawn.items():
             batch = batch.with_values(kind, chosen.kinds[kind].rows, codes)
         yield batch
 
 
 Say = Callable[[Beliefs], Mapping[str, Tensor]]  # kind -> codes (q, ...) for each asked token
-Believe = Callable[[Tensor], Beliefs]  # about some asked tokens (T,), given all that is known by now
-Choose = Callable[[int, Batch, Believe], Beliefs]  # about those to be drawn in this turn
+Believe = Callable[[Tensor], Beliefs]  # about some asked tokens (T,), given all known values
+Choose = Callable[[int, Batch, Believe], Beliefs]  # about the tokens to draw in this pass
 
 
 def _random_order(
@@ -212,11 +210,11 @@ def _random_order(
     return _in_turn(shuffled(batch, batch.asked, generator)[0], leap)
 
 
-def _in_turn(place: Tensor, leap: int) -> Choose:
-    """By the place (T,) of each token that is asked for."""
+def _in_turn(rank: Tensor, leap: int) -> Choose:
+    """In the order of the rank (T,) of each asked token."""
 
     def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
-        return believe(batch.asked & (place < (turn + 1) * leap))
+        return believe(batch.asked & (rank < (turn + 1) * leap))
 
     return choose
 
@@ -234,8 +232,8 @@ def _certain_first(
     def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
         beliefs = believe(batch.asked)
         entropy = beliefs.entropy() if scale is None else beliefs.entropy() / scale[batch.slot]
-        place, _ = placed(batch, batch.asked, entropy.argsort().argsort(), single)
-        return beliefs.pick(batch.asked & (place < leap))
+        rank, _ = rank_by_key(batch, batch.asked, entropy.argsort().argsort(), single)
+        return beliefs.pick(batch.asked & (rank < leap))
 
     return choose
 
@@ -256,16 +254,16 @@ def _by_composite(
 GIVEN = "given"
 ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Tensor | None, Generator | None], Choose]] = {
     GIVEN: _by_composite,  # to complete
-    "random": _random_order,  # to sample: every order is as likely, as in training
-    "certain": _certain_first,  # to complete, each by those before it, too
+    "random": _random_order,  # to sample: every order is equally likely, as in training
+    "certain": _certain_first,  # to complete, each given those drawn before it
 }
 
 
 @torch.no_grad()
 def beliefs(model: Model, batch: Batch, asked: Tensor | None = None, visible: Tensor | None = None) -> Beliefs:
-    """What is believed of the asked tokens (T,) given the visible ones (T,), of all in one pass.
+    """The beliefs about the asked tokens (T,) given the visible ones (T,), in one pass.
 
-    By default of what the batch asks for, given all else that is known.
+    By default about the tokens that the batch asks for, given all other known ones.
     """
     asked = batch.asked if asked is None else asked
     visible = batch.known if visible is None else visible

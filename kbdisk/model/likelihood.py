@@ -1,9 +1,9 @@
-"""How likely properties are, given others: log p of any set, as random-order drawing makes it.
+"""Log-likelihood of any set of properties given any others, under drawing in random order.
 
     log p(x)  =  log mean over orders of  prod_i p(x_i | those before it)     exact, over the lattice of subsets
              >=  mean over orders of  sum_i log p(x_i | those before it)      the bound, of which -loss is one draw
 
-B entities   T tokens   N of an entity's are scored   R sets of visible tokens in one pass
+B entities   T tokens   N of an entity are scored   R sets of visible tokens in one pass
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.batch import Batch
-from kbdisk.diffusion import Model
-from kbdisk.hiding import placed, shuffled
+from kbdisk.model.diffusion import Model
+from kbdisk.model.masking import rank_by_key, shuffled
 
-EXACT = 8  # entities of up to so many scored properties are done exactly: from 2^8 conditionals
-MOST = 16
-ROWS = 1 << 15  # tokens in one pass, unless a batch has more
+MAX_EXACT_PROPERTIES = 8  # entities of up to so many scored properties are exact: from 2^8 conditionals
+MAX_EXACT_ALLOWED = 16
+TOKENS_PER_PASS = 1 << 15  # tokens in one pass, unless a batch has more
 
 
 @dataclass(frozen=True)
@@ -34,27 +34,27 @@ class LogProb:
 
 @dataclass(frozen=True)
 class _Question:
-    """What is to be scored of a batch, and given what."""
+    """Which tokens of a batch are scored, and which are given."""
 
     model: Model
     batch: Batch
-    of: Tensor  # (T,)
+    scored: Tensor  # (T,)
     given: Tensor  # (T,)
 
     def log_prob(self, visible: Tensor, asked: Tensor) -> Tensor:
         """(T, R) of the asked tokens of each of R cases (T, R), given the visible ones."""
-        many = self.batch.repeat(visible.shape[1])
-        beliefs = self.model(many, many.seen(visible.flatten()), asked.flatten())
-        return beliefs.log_prob(many).double().view(visible.shape).where(asked, 0)
+        repeated = self.batch.repeat(visible.shape[1])
+        beliefs = self.model(repeated, repeated.seen(visible.flatten()), asked.flatten())
+        return beliefs.log_prob(repeated).double().view(visible.shape).where(asked, 0)
 
     def sum(self, x: Tensor) -> Tensor:
         """(T, ...) -> (B, ...)"""
         return x.new_zeros(self.batch.size, *x.shape[1:]).index_add_(0, self.batch.entity, x)
 
     def chunks(self, cases: int) -> list[Tensor]:
-        """The numbers of so many cases, by pass."""
-        size = max(1, ROWS // max(len(self.batch), 1))
-        turns = torch.arange(cases, device=self.of.device)
+        """The numbers of so many cases, split by pass."""
+        size = max(1, TOKENS_PER_PASS // max(len(self.batch), 1))
+        turns = torch.arange(cases, device=self.scored.device)
         return [turns[start : start + size] for start in range(0, cases, size)]
 
 
@@ -67,18 +67,18 @@ def log_prob(
     given: Tensor | None = None,
     orders: int = 4,
     steps: int | None = None,
-    exact: int = EXACT,
+    exact: int = MAX_EXACT_PROPERTIES,
     generator: Generator | None = None,
 ) -> LogProb:
-    """log p(of | given) of each entity; by default of all that is known, given nothing but what always is.
+    """log p(of | given) of each entity; by default of all known properties, given only those that are never hidden.
 
-    What is neither `of` (T,) nor `given` (T,) is hidden. Entities with at most `exact` of them are done exactly. The
-    bound of others is a mean over so many `orders`, each also taken backwards, at all or at most `steps` of its points.
+    Tokens neither `of` (T,) nor `given` (T,) are hidden. Entities with at most `exact` scored tokens are exact. The bound
+    of others is a mean over so many `orders`, each also taken backwards, at all or at most `steps` of its points.
     """
     counts = (
         ("orders", orders, 1, 1 << 20),
         ("steps", 1 if steps is None else steps, 1, 1 << 20),
-        ("exact", exact, 0, MOST),
+        ("exact", exact, 0, MAX_EXACT_ALLOWED),
     )
     for name, value, least, most in counts:
         if not least <= value <= most:
@@ -91,22 +91,22 @@ def log_prob(
     few = batch.classes.new_zeros(batch.size).index_add_(0, batch.entity, of.long()) <= exact  # (B,)
     base = (given | batch.fixed) & batch.known
     small = few[batch.entity]
-    one = _lattice(_Question(model, batch, of & small, base & small))
-    two = _walks(_Question(model, batch, of & ~small, base & ~small), orders, steps, generator)
+    lattice = _lattice(_Question(model, batch, of & small, base & small))
+    walks = _walks(_Question(model, batch, of & ~small, base & ~small), orders, steps, generator)
     return LogProb(
-        bound=one.bound.where(few, two.bound),
-        exact=one.exact.where(few, torch.nan),
-        stderr=one.stderr.where(few, two.stderr),
+        bound=lattice.bound.where(few, walks.bound),
+        exact=lattice.exact.where(few, torch.nan),
+        stderr=lattice.stderr.where(few, walks.stderr),
     )
 
 
 @torch.no_grad()
 def in_order(model: Model, batch: Batch, order: Tensor) -> Tensor:
-    """(B,) log p of all that is known, in nats, as drawing in one order of slots (S,) makes it: exact."""
+    """(B,) log p of all known properties, in nats, under drawing in one order of slots (S,): exact."""
     batch = replace(batch, absent=torch.zeros_like(batch.absent))
     of = batch.known & ~batch.fixed
     question = _Question(model, batch, of, batch.fixed & batch.known)
-    place, count = placed(batch, of, order[batch.slot], torch.arange(len(batch), device=of.device))
+    place, count = rank_by_key(batch, of, order[batch.slot], torch.arange(len(batch), device=of.device))
     total = torch.zeros(batch.size, dtype=torch.double, device=of.device)
     for chunk in question.chunks(int(count.max()) if batch.size else 0):
         due = (chunk < count[:, None])[batch.entity]  # (T, R)
@@ -117,32 +117,32 @@ def in_order(model: Model, batch: Batch, order: Tensor) -> Tensor:
 
 
 def _lattice(question: _Question) -> LogProb:
-    """From every conditional: what is true of a set, by which of it was revealed last; each is as likely."""
+    """By dynamic programming over the lattice of subsets: each member of a set is equally likely to be revealed last."""
     step, sets = _conditionals(question)
     n = step.shape[1]
     exact, bound = step.new_zeros(2, question.batch.size, 1 << n)
-    for which in range(1, 1 << n):
-        last = torch.tensor([j for j in range(n) if which >> j & 1], device=step.device)
-        before = which ^ (1 << last)
-        exact[:, which] = (exact[:, before] + step[:, last, before]).logsumexp(1) - math.log(len(last))
-        bound[:, which] = (bound[:, before] + step[:, last, before]).mean(1)
+    for subset in range(1, 1 << n):
+        last = torch.tensor([j for j in range(n) if subset >> j & 1], device=step.device)
+        before = subset ^ (1 << last)
+        exact[:, subset] = (exact[:, before] + step[:, last, before]).logsumexp(1) - math.log(len(last))
+        bound[:, subset] = (bound[:, before] + step[:, last, before]).mean(1)
     whole = sets[:, None] - 1
     return LogProb(bound.gather(1, whole)[:, 0], exact.gather(1, whole)[:, 0], step.new_zeros(len(sets)))
 
 
 def _conditionals(question: _Question) -> tuple[Tensor, Tensor]:
-    """(B, n, 2^n) log p of an entity's n-th property given each set of the others; (B,) how many sets it has: 2^N."""
-    batch, of = question.batch, question.of
-    number = torch.arange(len(batch), device=of.device)
-    place, N = placed(batch, of, number, number)
+    """(B, n, 2^n) log p of the n-th property of an entity given each set of the others; (B,) the count of sets: 2^N."""
+    batch, scored = question.batch, question.scored
+    number = torch.arange(len(batch), device=scored.device)
+    place, N = rank_by_key(batch, scored, number, number)
     sets, n = 1 << N, int(N.max()) if batch.size else 0
-    step = torch.zeros(batch.size, n, 1 << n, dtype=torch.double, device=of.device)
-    for chunk in question.chunks((1 << n) - 1):  # of the whole set nothing is left to ask
+    step = torch.zeros(batch.size, n, 1 << n, dtype=torch.double, device=scored.device)
+    for chunk in question.chunks((1 << n) - 1):  # given the whole set none is left to score
         due = (chunk < sets[:, None] - 1)[batch.entity]  # (T, R)
         inside = (chunk >> place[:, None] & 1).bool()
-        visible = (question.given[:, None] | of[:, None] & inside) & due
-        log_p = question.log_prob(visible, of[:, None] & ~inside & due)
-        step[batch.entity[of, None], place[of, None], chunk] = log_p[of]
+        visible = (question.given[:, None] | scored[:, None] & inside) & due
+        log_p = question.log_prob(visible, scored[:, None] & ~inside & due)
+        step[batch.entity[scored, None], place[scored, None], chunk] = log_p[scored]
     return step, sets
 
 
@@ -157,23 +157,23 @@ def _walks(question: _Question, orders: int, steps: int | None, generator: Gener
 def _walk(question: _Question, steps: int | None, generator: Generator | None) -> Tensor:
     """(B,) The bound's estimate along one order and the same backwards.
 
-    All points of a way: log p of the next, so that what every order should agree on cancels. Some of its points, with
-    M still hidden: any of these could be next, so their mean, D / n times where n points of D are taken.
+    At all points of an order: log p of the next token. At n of its D points, with M tokens still hidden: any of these
+    could be next, so the mean of their log p, times D / n.
     """
-    batch, of = question.batch, question.of
-    place, D = shuffled(batch, of, generator)
+    batch, scored = question.batch, question.scored
+    place, D = shuffled(batch, scored, generator)
     points = D if steps is None else D.clamp(max=steps)  # (B,)
-    one = (points == D)[batch.entity, None]  # (T, 1) the next alone
-    offset = torch.rand(batch.size, 1, dtype=torch.double, generator=generator, device=of.device)
-    total = torch.zeros(batch.size, dtype=torch.double, device=of.device)
+    takes_all = (points == D)[batch.entity, None]  # (T, 1) the next token alone is asked for
+    offset = torch.rand(batch.size, 1, dtype=torch.double, generator=generator, device=scored.device)
+    total = torch.zeros(batch.size, dtype=torch.double, device=scored.device)
     for chunk in question.chunks(int(points.max()) if batch.size else 0):
         due = chunk < points[:, None]  # (B, R)
-        for way, at in ((place, offset), (D[batch.entity] - 1 - place, 1 - offset)):
+        for rank, at in ((place, offset), (D[batch.entity] - 1 - place, 1 - offset)):
             shown = ((chunk + at) * (D / points.clamp(min=1))[:, None]).long().minimum(D[:, None] - 1)  # (B, R)
-            later = (way[:, None] - shown[batch.entity]).masked_fill(~due[batch.entity], -1)  # (T, R) 0 is the next
-            hidden = of[:, None] & (later >= 0)
-            visible = (question.given[:, None] | of[:, None] & ~hidden) & due[batch.entity]
-            asked = hidden & ((later == 0) | ~one)
+            later = (rank[:, None] - shown[batch.entity]).masked_fill(~due[batch.entity], -1)  # (T, R) 0 is the next
+            hidden = scored[:, None] & (later >= 0)
+            visible = (question.given[:, None] | scored[:, None] & ~hidden) & due[batch.entity]
+            asked = hidden & ((later == 0) | ~takes_all)
             total += (question.sum(question.log_prob(visible, asked)) / question.sum(asked.double()).clamp(min=1)).sum(
                 1
             )

@@ -10,7 +10,7 @@ import torch
 from tables import for_each
 from toys import Table, World, Wrong, batch_of
 
-from kbdisk.likelihood import log_prob
+from kbdisk.model.likelihood import log_prob
 
 
 @pytest.fixture(autouse=True)

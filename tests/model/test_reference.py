@@ -10,13 +10,12 @@ from reference import Reference, dense, gradients, take_weights
 from tables import for_each
 
 from kbdisk.data import Codec, CodecConfig
-from kbdisk.diffusion import score
 from kbdisk.entity import Entity
-from kbdisk.hiding import Hiding, hide
 from kbdisk.leaves.number import NumberConfig
-from kbdisk.network import disk
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.disk import DiSK
+from kbdisk.model import network as model_network
+from kbdisk.model.diffusion import score
+from kbdisk.model.masking import Hiding, hide
+from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Boolean, Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
@@ -159,8 +158,8 @@ def look_at_what_is_hidden(codec, model, monkeypatch):
             x = layer(x, len(x), whole, False)
         return self.norm(x)[seen:]
 
-    arrange = disk.arrange
-    monkeypatch.setattr(disk, "arrange", lambda asking, seen, size: arrange(asking, asking, size))
+    build_layout = model_network.build_layout
+    monkeypatch.setattr(model_network, "build_layout", lambda asking, seen, size: build_layout(asking, asking, size))
     monkeypatch.setattr(type(model.entity_encoder), "forward", run)
 
 

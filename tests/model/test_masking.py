@@ -14,7 +14,7 @@ from tables import for_each
 from toys import batch_of
 
 from kbdisk.data.batch import Batch
-from kbdisk.hiding import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
+from kbdisk.model.masking import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
 
 APART = Hiding(together=0)
 

@@ -1,4 +1,4 @@
-"""Path encoder: what a property is called, as a vector. Every query, and every value, carries its path's.
+"""Path encoder: the vector of a path, which is added to every query and to every value.
 
 An RNN runs over the keys from the root, class first; paths that begin alike share their first steps, so it runs
 over the tree of prefixes, a level at a time, and only over the part of it that a batch needs.
@@ -20,7 +20,7 @@ Keys = tuple[str | int, ...]
 
 
 class PathEncoder(nn.Module):
-    """A one-layer tanh RNN over keys; the state after the last key is the path's vector."""
+    """A one-layer tanh RNN over keys; the state after the last key is the vector of the path."""
 
     line: Tensor
     key: Tensor
@@ -31,37 +31,38 @@ class PathEncoder(nn.Module):
         for path in paths:
             for length in range(1, len(path) + 1):
                 nodes.setdefault(path[:length], len(nodes))
-        names = {name: place for place, name in enumerate(dict.fromkeys(str(node[-1]) for node in nodes))}
+        names = {name: number for number, name in enumerate(dict.fromkeys(str(node[-1]) for node in nodes))}
         depth = max(map(len, paths), default=1)
         lines = [[nodes[path[: length + 1]] for length in range(len(path))] for path in paths]
         padded = [[*line, *[-1] * (depth - len(line))] for line in lines]
         self.register_buffer("line", torch.tensor(padded, dtype=torch.long).view(len(paths), depth), persistent=False)
         self.register_buffer("key", torch.tensor([names[str(node[-1])] for node in nodes]), persistent=False)
-        self.names = lookup_table(len(names), width)  # what each key is, wherever it stands
+        self.names = lookup_table(len(names), width)  # (keys, D) the vector of each key, whatever comes before it
         self.step = nn.Linear(width, width)
 
     def forward(self, paths: Tensor) -> Tensor:
-        """(U,) which paths -> (U, D)."""
+        """(U,) numbers of paths -> (U, D)."""
         lines = self.line[paths]  # (U, P)
-        states: list[Tensor] = []  # of each level's nodes
+        states: list[Tensor] = []  # of the nodes of each level
         last, before, start = torch.zeros_like(paths), torch.zeros_like(paths), 0
         for level in range(lines.shape[1]):
-            here = (lines[:, level] >= 0).nonzero()[:, 0]  # the paths that reach so deep
-            if len(here) == 0:
+            reaching = (lines[:, level] >= 0).nonzero()[:, 0]  # the paths that are so long
+            if len(reaching) == 0:
                 break
-            nodes, node = lines[here, level].unique(return_inverse=True)
-            parent = torch.zeros_like(nodes).index_copy(0, node, before[here])  # alike for all paths through a node
+            nodes, node = lines[reaching, level].unique(return_inverse=True)
+            # all paths through a node have the same parent
+            parent = torch.zeros_like(nodes).index_copy(0, node, before[reaching])
             x = self.names[self.key[nodes]]
             # DIFF(paper): the authors' RNN ran on through the padding; this one stops at each path's last key.
             states.append(torch.tanh(x if level == 0 else x + self.step(states[-1][parent])))
-            before = before.index_copy(0, here, node)
-            last = last.index_copy(0, here, node + start)
+            before = before.index_copy(0, reaching, node)
+            last = last.index_copy(0, reaching, node + start)
             start += len(nodes)
         return torch.cat(states)[last] if states else self.names.new_zeros(0, self.names.shape[1])
 
 
 class PathReader(nn.Module):
-    """The alternative: what a path's keys say as text, read by the KB's text encoder, so that like names are alike."""
+    """The text encoder of the knowledge base over the keys of a path, so that similar names have similar vectors."""
 
     ids: Tensor
 
@@ -75,11 +76,11 @@ class PathReader(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, paths: Tensor) -> Tensor:
-        """(U,) which paths -> (U, D)."""
+        """(U,) numbers of paths -> (U, D)."""
         return torch.tanh(self.out(self._shared[0](self.ids[paths])))
 
 
-# What a path is known by: (paths, width, the KB's tokenizer, its text encoder) -> module.
+# How a path is encoded: (paths, width, the KB's tokenizer, its text encoder) -> module.
 PATHS: Mapping[str, Callable[[Sequence[Keys], int, Any, nn.Module | None], nn.Module]] = {
     "keys": PathEncoder,
     "text": PathReader,

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.network.paths import PathEncoder
+from kbdisk.model.paths import PathEncoder
 
 PATHS = [
     ("Phone",),

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from kbdisk.leaves.layers import GLUBlock, GroupedLinear, score_table
-from kbdisk.network.mup import Growth, coordinates, growths, parameter_groups, shrink_readouts
+from kbdisk.model.mup import Growth, coordinates, growths, parameter_groups, shrink_readouts
 
 WIDTHS = [32, 64, 128, 256, 512]
 
@@ -90,7 +90,7 @@ def test_no_output_grows_with_the_width_after_some_steps():
 
 def test_the_coordinate_check_sees_what_grows(monkeypatch):
     monkeypatch.setattr(
-        "kbdisk.network.mup.growths", lambda model, base: dict.fromkeys(dict(model.named_parameters()), Growth())
+        "kbdisk.model.mup.growths", lambda model, base: dict.fromkeys(dict(model.named_parameters()), Growth())
     )
     sizes = coordinates(build, run, WIDTHS, rate=0.02, steps=4)
     assert max(slope(size) for size in sizes.values()) > 0.3

@@ -1,6 +1,7 @@
-"""AdamW, step for step as torch.optim.AdamW(fused=True) does it.
+"""AdamW and L-BFGS without torch's compiler.
 
-The first use of any torch.optim.Optimizer imports torch's compiler, which takes two seconds of every process that trains.
+The first use of any torch.optim.Optimizer imports the compiler, which takes two seconds of every process that trains.
+AdamW takes the same steps as torch.optim.AdamW(fused=True), to the last bit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FIRST, SECOND, STEP = MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 class AdamW:
-    """Groups have `params`, `lr` and `weight_decay`. Parameters without a gradient stay as they are."""
+    """AdamW. Groups have `params`, `lr` and `weight_decay`; parameters without a gradient are not updated."""
 
     def __init__(self, groups: Iterable[dict[str, Any]], betas: tuple[float, float] = (0.9, 0.999)) -> None:
         self.param_groups = list(groups)
@@ -26,26 +27,26 @@ class AdamW:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move all parameters that have a gradient."""
+        """Update all parameters that have a gradient."""
         for group in self.param_groups:
             self._move(group)
 
     def zero_grad(self) -> None:
-        """Forget all gradients."""
+        """Remove all gradients."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
 
     def _move(self, group: dict[str, Any]) -> None:
-        moved = [parameter for parameter in group["params"] if parameter.grad is not None]
-        if not moved:
+        updated = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if not updated:
             return
-        states = [self._state(parameter) for parameter in moved]
+        states = [self._state(parameter) for parameter in updated]
         first, second, steps = ([state[key] for state in states] for key in MOMENTS)
         torch._foreach_add_(steps, 1)
         torch._fused_adamw_(
-            moved,
-            [parameter.grad for parameter in moved],
+            updated,
+            [parameter.grad for parameter in updated],
             first,
             second,
             [],
@@ -65,3 +66,11 @@ class AdamW:
             state |= {key: torch.zeros_like(parameter) for key in (FIRST, SECOND)}
             state[STEP] = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return state
+
+
+class LBFGS(torch.optim.LBFGS):
+    """L-BFGS of torch, but for the method that adds a group, which imports the compiler there."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add the only group, without checks."""
+        self.param_groups.append({**self.defaults, **param_group})

@@ -1,13 +1,13 @@
-"""muP: learning rates and initial sizes that stay right as the network grows wider.
+"""muP, the maximal update parametrisation: learning rates and initial sizes that hold at every width.
 
-A parameter is told by how it grows from a model of the base width to this one:
+Parameters are of three classes, by how their shape grows from the base width to that of the network:
 
     hidden    a map between two widths        drawn by 1 / sqrt(fan in)                   learns at rate / growth
     readout   a map from a width to a few     drawn by 1 / sqrt(fan in) / sqrt(growth)    learns at rate / growth
     fixed     biases, gains, looked-up tables, maps from a few                            learns at the rate itself
 
 So one learning rate serves every width (Yang and others, Tensor Programs V, the table for Adam); attention scores by
-1 / d, which is in disk.py. Maps are the weights of nn.Linear, stacks of maps (G, out, in), and tables marked as scored.
+1 / d, which network.py sets. Maps are the weights of nn.Linear, stacks of maps (G, out, in), and tables marked as scored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.leaves.layers import IS_SCORED
-from kbdisk.network.adamw import AdamW
+from kbdisk.model.optimizers import AdamW
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How often as wide as at the base a parameter's input and output are."""
+    """The width of the input and of the output of a parameter, as multiples of those at the base width."""
 
     fan_in: float = 1.0
     fan_out: float = 1.0
@@ -42,7 +42,7 @@ class Growth:
 
 
 def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
-    """How each parameter of a model grew from a model that differs in width alone."""
+    """name -> growth of each parameter of a model, against a base model that differs in width alone."""
     shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
     linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     grown = {}
@@ -57,7 +57,7 @@ def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
 
 @torch.no_grad()
 def shrink_readouts(model: nn.Module, grown: dict[str, Growth]) -> None:
-    """Draw readouts smaller the wider the model is. Once, when a model is made."""
+    """Divide readouts by the square root of their growth. Once, when a model is made."""
     for name, parameter in model.named_parameters():
         if grown[name].readout:
             parameter.div_(grown[name].fan_in ** 0.5)
@@ -66,9 +66,9 @@ def shrink_readouts(model: nn.Module, grown: dict[str, Growth]) -> None:
 def parameter_groups(
     model: nn.Module, grown: Mapping[str, Growth], rate: float, decay: float, apart: frozenset[str] = frozenset()
 ) -> list[dict[str, Any]]:
-    """What AdamW takes: maps learn slower the wider their input, and decay as fast at any width; nothing else decays.
+    """Groups for AdamW: the learning rate of maps falls with their growth, their weight decay stays; nothing else decays.
 
-    What is learnt `apart` is in none of the groups.
+    Parameters named in `apart` are in none of the groups.
     """
     groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
@@ -88,7 +88,7 @@ def coordinates(
     rate: float,
     steps: int,
 ) -> dict[str, list[float]]:
-    """The coordinate check: by module, how large its output is after some steps of Adam, at each width.
+    """The coordinate check: by module, the mean absolute output after some steps of AdamW, at each width.
 
     `build(width)` makes a model, `run(model)` gives its loss. Under muP no size grows with the width.
     """
@@ -108,13 +108,13 @@ def coordinates(
 
 
 def _sizes(model: nn.Module, run: Callable[[nn.Module], Tensor]) -> dict[str, float]:
-    """How large each module's output is: the mean of its entries without their signs."""
+    """module -> its mean absolute output."""
     sizes: dict[str, float] = {}
 
     def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hook(module: nn.Module, given: Any, out: Any) -> None:
-            if isinstance(out, Tensor) and out.is_floating_point():
-                sizes[name] = float(out.detach().abs().mean())
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and output.is_floating_point():
+                sizes[name] = float(output.detach().abs().mean())
 
         return hook
 

@@ -7,8 +7,7 @@ import torch
 
 from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity, Link
-from kbdisk.network.config import ModelConfig
-from kbdisk.network.disk import DiSK
+from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Boolean, Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property

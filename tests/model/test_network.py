@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from network.conftest import SCHEMA, knowledge, made
+from model.conftest import SCHEMA, knowledge, made
 from tables import for_each
 
-from kbdisk.diffusion import beliefs, loss, reveal, score
 from kbdisk.entity import Entity
-from kbdisk.hiding import Hiding, hide
+from kbdisk.model.diffusion import beliefs, loss, reveal, score
+from kbdisk.model.masking import Hiding, hide
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class

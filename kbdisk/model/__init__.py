@@ -1,0 +1,1 @@
+"""DiSK, masked diffusion over the properties of entities: network, masking, loss, sampler, likelihood, point estimates."""
