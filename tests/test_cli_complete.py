@@ -32,10 +32,9 @@ from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
+from kbdisk.store.files import FORMAT, checksum
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.alone import alone
-from kbdisk.training.configfile import checksum
-from kbdisk.training.files import FORMAT
-from kbdisk.training.folder import open_folder, save
 from kbdisk.training.run import PRESETS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -23,7 +23,7 @@ from models import run_file
 import kbdisk
 from kbdisk.cli import train as command
 from kbdisk.schemas.schema import Schema
-from kbdisk.training.card import quality
+from kbdisk.store.card import quality
 from kbdisk.training.looking import Look
 from kbdisk.training.loop import Trainer
 from kbdisk.training.run import PRESETS

@@ -29,11 +29,10 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.store.files import FORMAT, Files, read_config
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import SUFFIX as LOCK
 from kbdisk.training.alone import alone, refuse_busy
-from kbdisk.training.configfile import read_config
-from kbdisk.training.files import FORMAT, Files
 from kbdisk.training.run import Run
 from kbdisk.training.sizing import left_open
 from kbdisk.training.state import Watch

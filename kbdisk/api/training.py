@@ -47,10 +47,10 @@ from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.text.numerals import of_any_length
+from kbdisk.store.files import refuse_output_path
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
-from kbdisk.training.folder import open_folder, save
-from kbdisk.training.place import refuse_place
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
@@ -111,7 +111,7 @@ def train(
     rules = rules_of(known, reading.entities, chosen)
     keep = None
     if out is not None:
-        refuse_place(out, force)
+        refuse_output_path(out, force)
         keep = checkpoint.beside(FilePath(out))
     with nullcontext() if out is None else alone(FilePath(out)):
         try:

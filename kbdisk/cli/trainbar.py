@@ -108,7 +108,7 @@ def _table(measure: Callable[[], list[dict[str, Any]]]) -> Table:
     from rich.text import Text
 
     from kbdisk.cli.tables import table_of
-    from kbdisk.training.card import quality
+    from kbdisk.store.card import quality
 
     rows = measure()
     shown = {id(row) for row in sorted(rows, key=lambda row: -row["known"])[:MOST]}

@@ -18,13 +18,13 @@ from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
 from kbdisk.experts.base import Candidates, Report
+from kbdisk.experts.config import FITTED_ON_HELD_OUT
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
-from kbdisk.training.files import JUDGED
 from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer
 from kbdisk.training.members import another, as_planned, several
@@ -137,7 +137,9 @@ class Experts:
             groups = [candidates.group for candidates in self.candidates.values()]
             stacked = stack(groups, trained.believer, self.sides, ROUNDS, generator, seconds, report)
             weighted = dict(zip(self.candidates, stacked, strict=True))
-        trained = replace(trained, judged={name: group for name, group in weighted.items() if group and name in JUDGED})
+        trained = replace(
+            trained, judged={name: group for name, group in weighted.items() if group and name in FITTED_ON_HELD_OUT}
+        )
         for name, group in weighted.items():
             if group is not None:
                 with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):

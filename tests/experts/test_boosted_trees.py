@@ -26,7 +26,7 @@ from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run

@@ -22,8 +22,8 @@ from kbdisk.sampling import sample
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
-from kbdisk.training.folder import open_folder, save
 from kbdisk.training.members import another, several
 from kbdisk.training.state import Progress
 from kbdisk.training.train import train

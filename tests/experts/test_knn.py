@@ -22,7 +22,7 @@ from kbdisk.experts.queries import Sides
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
