@@ -51,10 +51,10 @@ from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
+from kbdisk.training.data import split
 from kbdisk.training.precision import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
-from kbdisk.training.splits import split
 from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
