@@ -52,7 +52,7 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.alone import alone
 from kbdisk.training.data import split
-from kbdisk.training.precision import device_named
+from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.state import After, Progress, Watch

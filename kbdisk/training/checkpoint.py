@@ -182,7 +182,7 @@ def _named(kind: str, trainer: Trainer, tensors: list[Tensor]) -> dict[str, Tens
 def _tensors(trainer: Trainer) -> dict[str, Tensor]:
     """All that the next step depends on, but for what the seed and the step's number tell."""
     kept = _named("weights", trainer, list(trainer.network.parameters()))
-    kept |= _named("average", trainer, trainer.average.weights)
+    kept |= _named("average", trainer, trainer.ema.weights)
     for name, parameter in trainer.network.named_parameters():
         moments = trainer.optimizer.state.get(parameter, {})
         kept |= {f"{key}/{name}": moments[key].contiguous() for key in MOMENTS if key in moments}
@@ -194,7 +194,7 @@ def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor
     """The trainer with these tensors. What the run is of is the same, so names and shapes are."""
     for place, (name, parameter) in enumerate(trainer.network.named_parameters()):
         parameter.copy_(last[f"weights/{name}"])
-        trainer.average.weights[place].copy_(last[f"average/{name}"])
+        trainer.ema.weights[place].copy_(last[f"average/{name}"])
         trainer.best[place].copy_(best[f"best/{name}"])
         moments = {key: last[f"{key}/{name}"] for key in MOMENTS if f"{key}/{name}" in last}
         if moments:

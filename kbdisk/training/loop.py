@@ -24,13 +24,11 @@ from kbdisk.network import mup
 from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed, use_generator
 from kbdisk.training.afterwards import planned
-from kbdisk.training.averaging import Average
 from kbdisk.training.data import Data
 from kbdisk.training.looking import Look
-from kbdisk.training.optimizer import optimizer
+from kbdisk.training.optimizer import EMA, autocast, build_optimizer
 from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts, min_entities
-from kbdisk.training.precision import computing
 from kbdisk.training.proportions import even
 from kbdisk.training.recording import MOST, relearn
 from kbdisk.training.room import check_room
@@ -62,13 +60,13 @@ class Trainer:
         check_room(data.codec, run.model, device)
         network, grown = build(data.codec, run)
         self.network = network.to(device)
-        self.optimizer = optimizer(self.network, data.codec, run, grown)
+        self.optimizer = build_optimizer(self.network, data.codec, run, grown)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
         least = min_entities(len(self.tokens), len(self.tokens.slot))
         self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1, least)
-        self.average = Average(self.network, self.config.smoothing)
-        self.watching = Watching(self.network, self.average, data.codec, data.training, self.held_out, run, device)
-        self.best: list[Tensor] = [one.clone() for one in self.average.weights]
+        self.ema = EMA(self.network, self.config.smoothing)
+        self.watching = Watching(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
+        self.best: list[Tensor] = [one.clone() for one in self.ema.weights]
         self.balance = self._balance() if self.config.balance else None
         values = run.latent_knn.values if self.config.seconds is None else None
         self.state = State(evaluations=self.config.evaluations, values=values)
@@ -98,7 +96,7 @@ class Trainer:
             group["lr"] = rate * share
         self.optimizer.step()
         state.step += 1
-        self.average.update(state.step)
+        self.ema.update(state.step)
         return found.nats
 
     def _cost(self, entities: Tensor, part: int) -> Loss:
@@ -106,7 +104,7 @@ class Trainer:
         config = self.config
         batch, hidden = self.shown(entities, self.state.step, part)
         dropped = self._drawing(~self._number(self.state.step, part))
-        with computing(config.precision, self.device, self.run.model.width), use_generator(dropped):
+        with autocast(config.precision, self.device, self.run.model.width), use_generator(dropped):
             return score(
                 self.network,
                 batch,
@@ -188,7 +186,7 @@ class Trainer:
         if not self.pace.buy(budget, spent, taken, least):
             state.values = 0  # the network has learnt nothing, not even what neighbours could be found by
             self.network.silence()
-            self.average.restart()
+            self.ema.restart()
 
     def _seen(self) -> Look | None:
         """What the held-out part costs, where it is to be looked at after this step."""
@@ -214,7 +212,7 @@ class Trainer:
     def _prefer(self, cost: float) -> None:
         """The averaged weights are the best so far."""
         self.state.best, self.state.best_step, self.state.worse = cost, self.state.step, 0
-        self.best = [one.clone() for one in self.average.weights]
+        self.best = [one.clone() for one in self.ema.weights]
 
     def _stop(self, what: str) -> None:
         """It cannot go on, and the best weights stay; where none were looked at the last ones, if they are any good."""
@@ -229,14 +227,14 @@ class Trainer:
         """The network with the weights that are to be kept: the best ones, or the last where none were looked at."""
         if not self.state.best_step:
             self._prefer(self.state.best)
-        self.average.put(self.best)
+        self.ema.put(self.best)
         self.network.eval()
 
     def even(self, watch: Watch) -> None:
         """Where entities are drawn in order, have the finished network draw labels as often as training has them."""
         if self.run.hiding.is_in_order:
             read = self.state.step * self.config.batch * len(self.tokens.slot) / len(self.tokens)
-            numbers = computing(self.config.precision, self.device, self.run.model.width)
+            numbers = autocast(self.config.precision, self.device, self.run.model.width)
             with self._after("weighing labels", watch) as told, numbers:
                 even(self.network, self.codec, self.tokens, self.run.seed, int(EVENING * read), told)
 

@@ -14,9 +14,8 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.metrics import Constants
 from kbdisk.network.disk import DiSK
-from kbdisk.training.averaging import Average
 from kbdisk.training.looking import Look, constant_nats, look, measured
-from kbdisk.training.precision import computing
+from kbdisk.training.optimizer import EMA, autocast
 from kbdisk.training.run import Run
 
 
@@ -25,7 +24,7 @@ class Watching:
     """What looks at a network."""
 
     network: DiSK
-    average: Average
+    ema: EMA
     codec: Codec
     training: Tokens  # where it was encoded
     held_out: Tokens  # where the network is
@@ -61,5 +60,5 @@ class Watching:
     @contextmanager
     def _averaged(self) -> Iterator[None]:
         self.network.eval()
-        with self.average.applied(), computing(self.run.train.precision, self.device, self.run.model.width):
+        with self.ema.applied(), autocast(self.run.train.precision, self.device, self.run.model.width):
             yield

@@ -142,7 +142,7 @@ def test_a_look_at_drawing_costs_what_drawing_in_order_does():
     it = drawing(steps=2)
     list(it.steps())
     seen, held = it.watching.look(it.state.step), it.held_out
-    with it.average.applied():
+    with it.ema.applied():
         exact = -in_order(it.network.eval(), held.batch(torch.arange(len(held))), held.layout.order)
     assert seen.nats == pytest.approx(float(exact.mean()), rel=1e-5)
     assert [often for _, often in seen.by_slot.values()] == [18] * 3
@@ -409,7 +409,7 @@ def test_the_best_averaged_weights_are_kept(data, monkeypatch):
     kept = {}
 
     def look(self, step):
-        kept[step] = [one.clone() for one in self.average.weights]
+        kept[step] = [one.clone() for one in self.ema.weights]
         return looked(step, next(nats))
 
     monkeypatch.setattr(Watching, "look", look)
@@ -444,7 +444,7 @@ def test_a_loss_that_is_no_number_stops_it_with_good_weights(data):
     assert len(told) < 50
     assert it.state.stopped == f"expected a loss that is a number, got none after step {it.state.step}"
     assert all(math.isfinite(one.loss) for one in told)
-    assert all(one.isfinite().all() for one in [*weights(it), *it.average.weights, *it.best])
+    assert all(one.isfinite().all() for one in [*weights(it), *it.ema.weights, *it.best])
 
 
 def test_weights_that_are_no_numbers_stop_it_before_a_step(data):
@@ -455,7 +455,7 @@ def test_weights_that_are_no_numbers_stop_it_before_a_step(data):
     assert list(it.steps()) == []
     assert it.state.step == 1
     assert it.is_done
-    assert all(one.isfinite().all() for one in it.average.weights)
+    assert all(one.isfinite().all() for one in it.ema.weights)
 
 
 def test_held_out_nats_that_are_no_number_stop_it(data, monkeypatch):
