@@ -35,7 +35,7 @@ from kbdisk.training.alone import SUFFIX as LOCK
 from kbdisk.training.alone import alone, refuse_busy
 from kbdisk.training.run import Run
 from kbdisk.training.sizing import left_open
-from kbdisk.training.state import Watch
+from kbdisk.training.validation import Watch
 
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
 GROWTH = 0.7  # the power of how many more there are

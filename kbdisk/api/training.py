@@ -55,9 +55,9 @@ from kbdisk.training.data import split
 from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
-from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
+from kbdisk.training.validation import After, Progress, Watch
 
 Folder = str | os.PathLike[str]
 

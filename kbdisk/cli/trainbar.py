@@ -13,7 +13,7 @@ from kbdisk.cli.screen import say
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kbdisk.training.state import Progress, Watch
+    from kbdisk.training.validation import Progress, Watch
 
 MOST = 12  # properties that are shown as it goes
 

@@ -32,7 +32,7 @@ from kbdisk.errors import CheckpointError
 from kbdisk.loaders.files import writing
 from kbdisk.training.identity import differences
 from kbdisk.training.loop import Trainer
-from kbdisk.training.state import Progress, State, finite
+from kbdisk.training.validation import Progress, State, finite
 
 FORMAT = 5
 STATE, METRICS = "state.json", "metrics.jsonl"

@@ -25,7 +25,6 @@ from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed, use_generator
 from kbdisk.training.afterwards import planned
 from kbdisk.training.data import Data
-from kbdisk.training.looking import Look
 from kbdisk.training.optimizer import EMA, autocast, build_optimizer
 from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts, min_entities
@@ -33,8 +32,7 @@ from kbdisk.training.proportions import even
 from kbdisk.training.recording import MOST, relearn
 from kbdisk.training.room import check_room
 from kbdisk.training.run import Run
-from kbdisk.training.state import After, Progress, State, Watch, finite
-from kbdisk.training.watching import Watching
+from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
 EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
@@ -65,7 +63,7 @@ class Trainer:
         least = min_entities(len(self.tokens), len(self.tokens.slot))
         self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1, least)
         self.ema = EMA(self.network, self.config.smoothing)
-        self.watching = Watching(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
+        self.validator = Validator(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
         self.best: list[Tensor] = [one.clone() for one in self.ema.weights]
         self.balance = self._balance() if self.config.balance else None
         values = run.latent_knn.values if self.config.seconds is None else None
@@ -158,7 +156,7 @@ class Trainer:
             if seen is not None:
                 self._judge(seen)
                 self.pace.adjust()
-            measure = self.watching.measure if seen and not state.stopped else None
+            measure = self.validator.measure if seen and not state.stopped else None
             yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
 
     @property
@@ -178,7 +176,7 @@ class Trainer:
         if not self.pace.is_timed(seconds, least) or budget is None:
             return
         begun = time.monotonic()
-        self.watching.look(state.step)
+        self.validator.evaluate(state.step)
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
         after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
@@ -188,18 +186,18 @@ class Trainer:
             self.network.silence()
             self.ema.restart()
 
-    def _seen(self) -> Look | None:
+    def _seen(self) -> ValidationLoss | None:
         """What the held-out part costs, where it is to be looked at after this step."""
         # What is drawn is learnt by heart soon where there is little of it.
         early = self.run.hiding.is_in_order
-        return self.watching.look(self.state.step) if self.pace.is_look_due(early) else None
+        return self.validator.evaluate(self.state.step) if self.pace.is_look_due(early) else None
 
-    def _judge(self, seen: Look) -> None:
+    def _judge(self, seen: ValidationLoss) -> None:
         state = self.state
         if math.isnan(seen.nats):
             self._stop("loss on the held-out part")
             return
-        cost = self.watching.cost(seen)
+        cost = self.validator.cost(seen)
         if cost < state.best or not state.best_step:
             self._prefer(cost)
         else:
@@ -219,7 +217,7 @@ class Trainer:
         state = self.state
         state.stopped = f"expected a {what} that is a number, got none after step {state.step:,}"
         if not state.best_step and state.step:
-            nats = self.watching.look(state.step, self.held_out if len(self.held_out) else self.tokens).nats
+            nats = self.validator.evaluate(state.step, self.held_out if len(self.held_out) else self.tokens).nats
             if math.isfinite(nats):
                 self._prefer(nats)
 

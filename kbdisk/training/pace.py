@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kbdisk.training import schedule
 from kbdisk.training.config import TrainConfig
-from kbdisk.training.state import State
+from kbdisk.training.validation import State
 
 KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 MORE = 1.05  # times as many steps, at least, where there are to be more

@@ -31,7 +31,7 @@ from kbdisk.leaves.number.decoder import NumberDecoder
 from kbdisk.network.beliefs import Asked, Beliefs
 from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed
-from kbdisk.training.looking import drawn
+from kbdisk.training.validation import drawable
 
 ENTITIES = 16_384  # that are drawn, in all
 CHUNK = 1 << 16  # values that are counted at once
@@ -83,7 +83,7 @@ class Biases:
         for _, batch in batches(tokens, CHUNK):
             begin, end = batch.spans[self.kind]
             label, place = self.numbers(batch.values[self.kind]), self.start[batch.slot[begin:end]]
-            there = drawn(batch)[begin:end] & (label >= 0) & (place >= 0)
+            there = drawable(batch)[begin:end] & (label >= 0) & (place >= 0)
             count += (place + label)[there].bincount(minlength=len(count))
         return count
 
@@ -219,7 +219,7 @@ def _draw(
 ) -> None:
     """Draw the values of some entities anew, as `sampling` does: with nothing else to go by."""
     batch = tokens.batch(some)
-    batch = batch.only(drawn(batch))
+    batch = batch.only(drawable(batch))
     batch = replace(batch, known=torch.zeros_like(batch.known))
 
     def say(beliefs: Beliefs) -> Mapping[str, Tensor]:

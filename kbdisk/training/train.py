@@ -34,8 +34,8 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
-from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.trained import Member, Record, Trained
+from kbdisk.training.validation import After, Progress, Watch
 
 EXPERTS: Mapping[str, tuple[str, Callable[..., Candidates]]] = {  # what the progress bar says, and what fits each
     "knn": ("comparing", knn.fit),
@@ -319,5 +319,5 @@ def _record(trainers: Sequence[Trainer], networks: int, data: Data, source: Mapp
         list(data.training.ids),
         state.history,
         facts=facts,
-        constants=trainer.watching.constants.to_json(),
+        constants=trainer.validator.constants.to_json(),
     )

@@ -30,9 +30,9 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training.members import several
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
-from kbdisk.training.state import Progress
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
 LEAVES = {("x",): Number(), ("y",): Number(), ("side",): Category(), ("name",): Text(), ("noise",): Number()}

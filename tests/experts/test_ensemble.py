@@ -25,9 +25,9 @@ from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.members import another, several
-from kbdisk.training.state import Progress
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
 THREE = tiny_run(members=3, nearest=8, steps=24, batch=64)
