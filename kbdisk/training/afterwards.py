@@ -14,8 +14,8 @@ from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import measure
 from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
 from kbdisk.network.disk import DiSK
-from kbdisk.training.recording import MOST
-from kbdisk.training.recording import seconds as recording
+from kbdisk.training.presence import MAX_VALUES
+from kbdisk.training.presence import seconds as recording
 
 REMEMBERED, RECORDED = 0.2, 0.1  # of a budget, at most: for what is remembered, and for what is recorded
 FEWEST = 500  # values of an index; a smaller one is of no use
@@ -35,14 +35,14 @@ def planned(
 ) -> Afterwards:
     """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
     if not len(held_out) or not (memory.neighbours or records):
-        return Afterwards(memory.values, MOST, 0.0)
+        return Afterwards(memory.values, MAX_VALUES, 0.0)
     once = measure(network, tokens, memory.neighbours)
     values, spent = _affordable(
         memory.values, REMEMBERED * budget, lambda most: latent_knn_seconds(once, tokens, held_out, most)
     )
     if spent > REMEMBERED * budget:
         values, spent = 0, 0.0
-    recorded, more = _affordable(MOST, RECORDED * budget, lambda most: recording(once.forward, tokens, most))
+    recorded, more = _affordable(MAX_VALUES, RECORDED * budget, lambda most: recording(once.forward, tokens, most))
     taken = spent * bool(memory.neighbours) + more * records
     return Afterwards(values, recorded, min(taken, HALF * budget))
 

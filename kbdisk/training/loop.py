@@ -25,13 +25,13 @@ from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed, use_generator
 from kbdisk.training.afterwards import planned
 from kbdisk.training.data import Data
+from kbdisk.training.label_frequencies import match_label_frequencies
 from kbdisk.training.optimizer import EMA, autocast, build_optimizer
-from kbdisk.training.pace import Pace
 from kbdisk.training.parts import Parts, min_entities
-from kbdisk.training.proportions import even
-from kbdisk.training.recording import MOST, relearn
+from kbdisk.training.presence import MAX_VALUES, refit
 from kbdisk.training.room import check_room
 from kbdisk.training.run import Run
+from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
@@ -68,12 +68,12 @@ class Trainer:
         self.balance = self._balance() if self.config.balance else None
         values = run.latent_knn.values if self.config.seconds is None else None
         self.state = State(evaluations=self.config.evaluations, values=values)
-        self.state.total = self.pace.planned
+        self.state.total = self.schedule.planned
 
     @property
-    def pace(self) -> Pace:
+    def schedule(self) -> Schedule:
         """How many steps there are to be."""
-        return Pace(self.config, self.state, is_watched=len(self.held_out) > 0)
+        return Schedule(self.config, self.state, is_watched=len(self.held_out) > 0)
 
     def _balance(self) -> Tensor:
         entropies = torch.tensor([slot.entropy for slot in self.codec.slots])
@@ -89,7 +89,7 @@ class Trainer:
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         if not math.isfinite(found.total + float(length)):
             return math.nan
-        rate = self.pace.rate
+        rate = self.schedule.rate
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
             group["lr"] = rate * share
         self.optimizer.step()
@@ -155,25 +155,25 @@ class Trainer:
             state.seconds, last = state.seconds + now - last, now
             if seen is not None:
                 self._judge(seen)
-                self.pace.adjust()
+                self.schedule.adjust()
             measure = self.validator.measure if seen and not state.stopped else None
             yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
 
     @property
     def ahead(self) -> int | None:
         """How many steps there will be in all, as far as that is known."""
-        return self.pace.ahead
+        return self.schedule.ahead
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to do."""
-        return self.pace.is_over or bool(self.state.stopped)
+        return self.schedule.is_over or bool(self.state.stopped)
 
     def _budget(self, seconds: float) -> None:
         """Take in how long a step took; after enough of them see what else takes of a budget, and what is left buys steps."""
         state, budget = self.state, self.config.seconds
         least = MIN_STEPS if self.run.experts_share and len(self.held_out) else 0
-        if not self.pace.is_timed(seconds, least) or budget is None:
+        if not self.schedule.is_timed(seconds, least) or budget is None:
             return
         begun = time.monotonic()
         self.validator.evaluate(state.step)
@@ -181,7 +181,7 @@ class Trainer:
         spent = state.seconds + seconds + taken
         after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
         state.values, state.recorded, state.spare = after
-        if not self.pace.buy(budget, spent, taken, least):
+        if not self.schedule.buy(budget, spent, taken, least):
             state.values = 0  # the network has learnt nothing, not even what neighbours could be found by
             self.network.silence()
             self.ema.restart()
@@ -190,7 +190,7 @@ class Trainer:
         """What the held-out part costs, where it is to be looked at after this step."""
         # What is drawn is learnt by heart soon where there is little of it.
         early = self.run.hiding.is_in_order
-        return self.validator.evaluate(self.state.step) if self.pace.is_look_due(early) else None
+        return self.validator.evaluate(self.state.step) if self.schedule.is_look_due(early) else None
 
     def _judge(self, seen: ValidationLoss) -> None:
         state = self.state
@@ -202,7 +202,7 @@ class Trainer:
             self._prefer(cost)
         else:
             state.worse += 1
-            self.pace.cool()
+            self.schedule.cool()
         state.history.append(
             {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": finite(cost)}
         )
@@ -228,20 +228,20 @@ class Trainer:
         self.ema.put(self.best)
         self.network.eval()
 
-    def even(self, watch: Watch) -> None:
+    def match_label_frequencies(self, watch: Watch) -> None:
         """Where entities are drawn in order, have the finished network draw labels as often as training has them."""
         if self.run.hiding.is_in_order:
             read = self.state.step * self.config.batch * len(self.tokens.slot) / len(self.tokens)
             numbers = autocast(self.config.precision, self.device, self.run.model.width)
             with self._after("weighing labels", watch) as told, numbers:
-                even(self.network, self.codec, self.tokens, self.run.seed, int(EVENING * read), told)
+                match_label_frequencies(self.network, self.codec, self.tokens, self.run.seed, int(EVENING * read), told)
 
-    def settle(self, watch: Watch) -> None:
+    def refit_presence(self, watch: Watch) -> None:
         """Have the finished network learn what is recorded to the end, where it learnt that at all."""
         if self._records and len(self.held_out):
-            most = MOST if self.state.recorded is None else self.state.recorded
+            most = MAX_VALUES if self.state.recorded is None else self.state.recorded
             with self._after("learning what is recorded", watch) as told:
-                relearn(self.network, self.tokens, self.held_out, self.run.seed, told, most)
+                refit(self.network, self.tokens, self.held_out, self.run.seed, told, most)
 
     @property
     def _records(self) -> bool:

@@ -224,8 +224,8 @@ def _networks(
             _refuse_stopped(trainers, keeping.folder is not None)
         if trainer.state.best_step or not trainer.state.stopped:
             trainer.finish()
-            trainer.even(watching)
-            trainer.settle(watching)
+            trainer.match_label_frequencies(watching)
+            trainer.refit_presence(watching)
             members.append(Member(trainer.network, trainer.fit_latent_knn(watching)))
     return trainers, members
 

@@ -23,9 +23,9 @@ from kbdisk.training import loop, validation
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.loop import MIN_STEPS, Trainer
-from kbdisk.training.pace import UNWATCHED
 from kbdisk.training.parts import Cost, Found, Parts
 from kbdisk.training.run import Run
+from kbdisk.training.schedule import MAX_STEPS_UNVALIDATED
 from kbdisk.training.train import train
 from kbdisk.training.validation import Progress, ValidationLoss, Validator
 
@@ -203,7 +203,7 @@ def test_where_nobody_sees_it_getting_worse_it_ends_all_the_same(unwatched, monk
     Clock(monkeypatch, step=0.001, look=0.001)
     for seconds in (None, 1e6):
         it = trainer(unwatched, steps=None, seconds=seconds)
-        assert len(list(it.steps())) == UNWATCHED
+        assert len(list(it.steps())) == MAX_STEPS_UNVALIDATED
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_budget_is_used_where_steps_become_faster_while_the_rate_is_high(
     monkeypatch.setattr(Trainer, "advance", busy)
     rates: dict[int | None, list[float]] = {}
     for one in it.steps():
-        rates.setdefault(one.total, []).append(it.pace.rate)
+        rates.setdefault(one.total, []).append(it.schedule.rate)
     totals = [total for total in rates if total is not None]
     assert totals == sorted(totals)
     assert (totals[-1] > totals[0]) == is_more
