@@ -1,4 +1,13 @@
-"""The training loop. Every draw of a step is made from the seed and the step's number, so a run resumed is the run unbroken.
+"""The training loop: masked entities, gradients in parallel chunks, early stopping, then the tasks after the last step.
+
+Every draw of a step is made from the seed and the step's number, so a resumed run is the unbroken run.
+
+On a CPU the operations of a small network are too short to be shared by cores: two cores on each operation took as long as
+one, and twice as long where they slept in between. So a step's entities are split into chunks, one for each core, whose
+gradients are summed once a step. The chunks depend on the run, not on the machine: one core works on them in turn.
+
+A timed forward pass tells how long the tasks after the last step will take. A task that would take too much of the budget
+is done with fewer values, and no index is built where even the fewest would take too much.
 
 T  tokens of all training entities, from which each step gathers a batch
 """
@@ -6,30 +15,38 @@ T  tokens of all training entities, from which each step gathers a batch
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Tokens
 from kbdisk.diffusion import Loss, score
+from kbdisk.errors import ConfigError, TrainingError
 from kbdisk.experts import latent_knn
-from kbdisk.experts.latent_knn import LatentKNN
+from kbdisk.experts.config import LatentKNNConfig
+from kbdisk.experts.latent_knn import LatentKNN, measure
+from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
 from kbdisk.hiding import Hidden, hide
 from kbdisk.network import mup
+from kbdisk.network.config import ModelConfig
 from kbdisk.network.disk import DiSK
 from kbdisk.rng import derive_seed, use_generator
-from kbdisk.training.afterwards import planned
 from kbdisk.training.data import Data
 from kbdisk.training.label_frequencies import match_label_frequencies
 from kbdisk.training.optimizer import EMA, autocast, build_optimizer
-from kbdisk.training.parts import Parts, min_entities
 from kbdisk.training.presence import MAX_VALUES, refit
-from kbdisk.training.room import check_room
+from kbdisk.training.presence import seconds as presence_seconds
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
@@ -55,13 +72,13 @@ class Trainer:
         self.config, self.run, self.device = run.train, run, device
         self.codec = data.codec
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
-        check_room(data.codec, run.model, device)
+        check_memory(data.codec, run.model, device)
         network, grown = build(data.codec, run)
         self.network = network.to(device)
         self.optimizer = build_optimizer(self.network, data.codec, run, grown)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
         least = min_entities(len(self.tokens), len(self.tokens.slot))
-        self.parts = Parts(self.network, self.config.parts if device.type == "cpu" else 1, least)
+        self.gradients = ParallelGradients(self.network, self.config.parts if device.type == "cpu" else 1, least)
         self.ema = EMA(self.network, self.config.smoothing)
         self.validator = Validator(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
         self.best: list[Tensor] = [one.clone() for one in self.ema.weights]
@@ -85,7 +102,7 @@ class Trainer:
         """One step; the loss in nats per entity. Where that is no number no step is taken, and the weights stay."""
         state, config = self.state, self.config
         self.network.train()
-        found = self.parts.gradients(self.chosen(state.step), self._cost)
+        found = self.gradients.compute(self.chosen(state.step), self._cost)
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         if not math.isfinite(found.total + float(length)):
             return math.nan
@@ -179,7 +196,9 @@ class Trainer:
         self.validator.evaluate(state.step)
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
-        after = planned(self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records)
+        after = plan_after_training(
+            self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records
+        )
         state.values, state.recorded, state.spare = after
         if not self.schedule.buy(budget, spent, taken, least):
             state.values = 0  # the network has learnt nothing, not even what neighbours could be found by
@@ -266,3 +285,182 @@ class Trainer:
 
         yield told
         state.seconds += time.monotonic() - begun
+
+
+# ---------------------------------------------------------------- parallel chunks
+
+
+MIN_TOKENS = 800  # of a part: with fewer each would take as long as with these
+
+Cost = Callable[[Tensor, int], Loss]  # of the entities of a part, by its number
+
+
+@dataclass(frozen=True)
+class StepLoss:
+    """The loss of a step, a mean over its entities."""
+
+    total: float
+    nats: float
+
+
+@dataclass(frozen=True)
+class ChunkLoss(StepLoss):
+    """Some of that, and some of its gradient."""
+
+    gradients: Sequence[Tensor | None]
+
+
+class ParallelGradients:
+    """Computes gradients in up to `most` chunks at once, each of at least `least` entities."""
+
+    def __init__(self, network: nn.Module, most: int, least: int) -> None:
+        self.parameters = list(network.parameters())
+        self.most, self.least = most, least
+        self.threads = torch.get_num_threads()
+        workers = min(most, self.threads)
+        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
+        self.each = max(self.threads // workers, 1)
+
+    def compute(self, entities: Tensor, cost: Cost) -> StepLoss:
+        """Put the gradient of what these entities cost into the parameters."""
+        parts = entities.chunk(max(min(self.most, len(entities) // self.least), 1))
+        shares = [len(part) / len(entities) for part in parts]
+        if self.pool is None or len(parts) == 1:
+            found = list(map(partial(self._one, cost), parts, shares, count()))
+        else:
+            found = list(self.pool.map(partial(self._threaded, cost), parts, shares, count()))
+            torch.set_num_threads(self.threads)  # for threads to come: the workers' own number is theirs
+        for parameter, several in zip(
+            self.parameters, zip(*(one.gradients for one in found), strict=True), strict=True
+        ):
+            parameter.grad = _sum(several)
+        return StepLoss(sum(one.total for one in found), sum(one.nats for one in found))
+
+    def _threaded(self, cost: Cost, entities: Tensor, share: float, number: int) -> ChunkLoss:
+        if torch.get_num_threads() != self.each:
+            torch.set_num_threads(self.each)
+        return self._one(cost, entities, share, number)
+
+    def _one(self, cost: Cost, entities: Tensor, share: float, number: int) -> ChunkLoss:
+        loss = cost(entities, number)
+        gradients = torch.autograd.grad(loss.total * share, self.parameters, allow_unused=True)
+        return ChunkLoss(float(loss.total.detach()) * share, float(loss.nats) * share, gradients)
+
+
+def min_entities(entities: int, tokens: int) -> int:
+    """The entities of a part, at least, where so many have so many tokens."""
+    return max(round(MIN_TOKENS * entities / max(tokens, 1)), 1)
+
+
+def _sum(gradients: Sequence[Tensor | None]) -> Tensor | None:
+    """Of the parts, in their order, so that it is the same each time."""
+    total: Tensor | None = None
+    for one in gradients:
+        total = one if total is None else total if one is None else total + one
+    return total
+
+
+# ---------------------------------------------------------------- after the last step
+
+
+INDEX_SHARE, PRESENCE_SHARE = (
+    0.2,
+    0.1,
+)  # of a budget, at most: for the latent kNN index, and for the refit of the presence head
+MIN_INDEX_VALUES = 500  # values of an index; a smaller one is of no use
+AFTER_SHARE = 0.5  # of a budget, at most, for all of it
+
+
+class AfterTraining(NamedTuple):
+    """The values that each task after the last step uses, and the seconds that are kept for them."""
+
+    remembered: int
+    recorded: int
+    seconds: float
+
+
+def plan_after_training(
+    network: DiSK, tokens: Tokens, held_out: Tokens, budget: float, latent_knn_config: LatentKNNConfig, *, records: bool
+) -> AfterTraining:
+    """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
+    if not len(held_out) or not (latent_knn_config.neighbours or records):
+        return AfterTraining(latent_knn_config.values, MAX_VALUES, 0.0)
+    once = measure(network, tokens, latent_knn_config.neighbours)
+    values, spent = _affordable(
+        latent_knn_config.values, INDEX_SHARE * budget, lambda most: latent_knn_seconds(once, tokens, held_out, most)
+    )
+    if spent > INDEX_SHARE * budget:
+        values, spent = 0, 0.0
+    recorded, more = _affordable(
+        MAX_VALUES, PRESENCE_SHARE * budget, lambda most: presence_seconds(once.forward, tokens, most)
+    )
+    taken = spent * bool(latent_knn_config.neighbours) + more * records
+    return AfterTraining(values, recorded, min(taken, AFTER_SHARE * budget))
+
+
+def _affordable(most: int, budget: float, seconds: Callable[[int], float]) -> tuple[int, float]:
+    """How many values can be had for a budget, by halves of the most there are, and what they take."""
+    while most > MIN_INDEX_VALUES and seconds(most) > budget:
+        most //= 2
+    return most, seconds(most)
+
+
+# ---------------------------------------------------------------- memory
+
+
+COPIES = 6  # of a network at least: itself, its average, its best, its gradients, and two moments of each
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # what torch says where a CPU has no memory left
+MEMORY_SHARE = 0.9  # of a machine's memory: the rest is for data, for what a step computes, and for others
+
+
+def check_memory(codec: Codec, model: ModelConfig, device: torch.device) -> None:
+    """A ConfigError where a network and all that its training holds is more than the memory there is."""
+    memory = _memory()
+    if device.type != "cpu" or memory is None:
+        return
+    available, count = int(MEMORY_SHARE * memory), count_parameters(codec, model)
+    needed = COPIES * count * torch.finfo(torch.float32).bits // 8
+    if needed > available:
+        problem = (
+            f"expected a network that can be trained in {_gigabytes(available)} of memory, got {count / 1e6:,.0f} million "
+            f"parameters, which need {_gigabytes(needed)}. Give a smaller width, or the default preset."
+        )
+        raise ConfigError(f"model.width = {model.width}", problem)
+
+
+@contextmanager
+def within_memory(batch: int, width: int) -> Iterator[None]:
+    """Turns a failed allocation into a TrainingError that names the settings to lower."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        is_full = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not is_full and not any(text in str(error) for text in OUT_OF_MEMORY):
+            raise
+        problem = f"expected a step that fits into memory, got one of {batch:,} entities at width {width}"
+        raise TrainingError("train", f"{problem}. Lower train.batch or model.width.") from error
+
+
+def count_parameters(codec: Codec, model: ModelConfig) -> int:
+    """The number of parameters, extrapolated from three narrow networks: it is quadratic in the width."""
+    least = math.lcm(model.heads, *(getattr(one, "heads", 1) for one in codec.config.kinds.values()))
+    one, two, three = (_counted(codec, replace(model, width=times * least)) for times in (1, 2, 3))
+    times = model.width // least
+    slope, bend = two - one, three - 2 * two + one
+    return one + (times - 1) * slope + (times - 1) * (times - 2) // 2 * bend
+
+
+def _counted(codec: Codec, model: ModelConfig) -> int:
+    return sum(one.numel() for one in DiSK(codec, model).parameters())
+
+
+def _memory() -> int | None:
+    """The bytes of this machine; None where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows has no such question
+        return None
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:,.{0 if count >= 1e11 else 1}f} GB"

@@ -26,10 +26,9 @@ from kbdisk.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
 from kbdisk.training.data import Data
 from kbdisk.training.identity import identity
-from kbdisk.training.loop import Trainer
+from kbdisk.training.loop import Trainer, within_memory
 from kbdisk.training.members import another, as_planned, several
 from kbdisk.training.reserve import reserved_slots
-from kbdisk.training.room import within_memory
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.signals import Interrupted, stopping

@@ -22,8 +22,7 @@ from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training import loop, validation
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.loop import MIN_STEPS, Trainer
-from kbdisk.training.parts import Cost, Found, Parts
+from kbdisk.training.loop import MIN_STEPS, Cost, ParallelGradients, StepLoss, Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import MAX_STEPS_UNVALIDATED
 from kbdisk.training.train import train
@@ -94,9 +93,9 @@ def looked(step: int, nats: float) -> ValidationLoss:
     return ValidationLoss(step, nats, {0: (nats, 1)})
 
 
-def ungraded(parts: Parts, entities: Tensor, cost: Cost) -> Found:
+def ungraded(parts: ParallelGradients, entities: Tensor, cost: Cost) -> StepLoss:
     """In the place of gradients, where what is asked is the rate and nothing is to be learnt."""
-    return Found(1.0, 1.0)
+    return StepLoss(1.0, 1.0)
 
 
 # ---------------------------------------------------------------- how long
@@ -310,7 +309,7 @@ def test_of_steps_and_a_budget_the_lesser_counts_where_steps_become_faster(data,
 def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(data, monkeypatch):
     costs = {10: 5.0, 20: 4.0, 30: 4.1, 40: 4.2, 50: 4.3}
     monkeypatch.setattr(Validator, "evaluate", lambda self, step: looked(step, costs.get(step, 3.0)))
-    monkeypatch.setattr(Parts, "gradients", ungraded)
+    monkeypatch.setattr(ParallelGradients, "compute", ungraded)
     it = trainer(data, steps=200, evaluations=20, course="plateau", tired=3, warmup=0)
     rates = {}
     for progress in it.steps():
@@ -326,7 +325,7 @@ def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(dat
 
 def test_where_it_gets_ever_better_the_rate_falls_in_the_last_part(data, monkeypatch):
     monkeypatch.setattr(Validator, "evaluate", lambda self, step: looked(step, 1 / step))
-    monkeypatch.setattr(Parts, "gradients", ungraded)
+    monkeypatch.setattr(ParallelGradients, "compute", ungraded)
     it = trainer(data, steps=100, evaluations=20, course="plateau", warmup=0)
     rates = []
     for _ in it.steps():
