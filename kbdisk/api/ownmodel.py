@@ -31,8 +31,8 @@ from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.store.files import FORMAT, Files, read_config
 from kbdisk.training import checkpoint
-from kbdisk.training.alone import SUFFIX as LOCK
-from kbdisk.training.alone import alone, refuse_busy
+from kbdisk.training.lock import SUFFIX as LOCK
+from kbdisk.training.lock import refuse_busy, training_lock
 from kbdisk.training.run import Run
 from kbdisk.training.sizing import left_open
 from kbdisk.training.validation import Watch
@@ -125,7 +125,7 @@ def own_model(
 def _remove_run(folder: FilePath) -> None:
     """Remove what a process that was killed once its model was there left of its run, unless another one trains now."""
     if checkpoint.beside(folder).exists() or folder.with_name(folder.name + LOCK).exists():
-        with contextlib.suppress(CheckpointError), alone(folder):
+        with contextlib.suppress(CheckpointError), training_lock(folder):
             checkpoint.remove(checkpoint.beside(folder))
 
 

@@ -50,8 +50,8 @@ from kbdisk.schemas.text.numerals import of_any_length
 from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
-from kbdisk.training.alone import alone
 from kbdisk.training.data import split
+from kbdisk.training.lock import training_lock
 from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
@@ -113,7 +113,7 @@ def train(
     if out is not None:
         refuse_output_path(out, force)
         keep = checkpoint.beside(FilePath(out))
-    with nullcontext() if out is None else alone(FilePath(out)):
+    with nullcontext() if out is None else training_lock(FilePath(out)):
         try:
             made = trained(
                 replace(known, rules=None),  # which nothing is learnt of

@@ -121,7 +121,7 @@ def _beside(sources: tuple[str, ...]) -> str:
 def _refuse_at_once(out: str, sources: tuple[str, ...], options: dict[str, Any]) -> None:
     """What would only come out at the end, or after much reading; without torch."""
     from kbdisk.store.files import refuse_output_path
-    from kbdisk.training.alone import refuse_busy
+    from kbdisk.training.lock import refuse_busy
 
     refuse_output_path(out, options["force"])
     refuse_busy(Path(out))

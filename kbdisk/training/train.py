@@ -23,15 +23,13 @@ from kbdisk.experts.queries import Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles
-from kbdisk.training.checkpoint import Checkpoint, folder_of, is_there
+from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
 from kbdisk.training.data import Data
-from kbdisk.training.identity import identity
 from kbdisk.training.loop import Trainer, within_memory
 from kbdisk.training.members import another, as_planned, several
 from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
-from kbdisk.training.signals import Interrupted, stopping
 from kbdisk.training.sizing import fitted
 from kbdisk.training.trained import Member, Record, Trained
 from kbdisk.training.validation import After, Progress, Watch
@@ -247,7 +245,7 @@ class Keeping:
         if self.folder is None:
             _go(trainer, watch)
             return False
-        folder, of = folder_of(self.folder, number), identity(data, planned, self.source)
+        folder, of = folder_of(self.folder, number), run_identity(data, planned, self.source)
         if self.resume and is_there(folder):
             kept = Checkpoint.resume(folder, of, trainer)
         else:

@@ -26,9 +26,8 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training import checkpoint
-from kbdisk.training.identity import differences
+from kbdisk.training.checkpoint import Interrupted, differences
 from kbdisk.training.loop import Trainer
-from kbdisk.training.signals import Interrupted
 from kbdisk.training.train import train
 from kbdisk.training.validation import Progress, ValidationLoss, Validator
 
@@ -189,7 +188,7 @@ from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
 from kbdisk.training.validation import Progress
 from training.test_checkpoint import go
-checkpoint.SPAN = 0.0  # kept after every step
+checkpoint.MAX_SECONDS_BETWEEN = 0.0  # kept after every step
 go(Path(sys.argv[1]), resume=True, steps={steps})
 """
 
@@ -280,7 +279,7 @@ def test_what_a_kill_left_half_written_is_no_harm_and_goes(stopped, unbroken):
 
 
 def test_it_is_kept_every_so_often_between_looks(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "SPAN", 0.0)
+    monkeypatch.setattr(checkpoint, "MAX_SECONDS_BETWEEN", 0.0)
     folder, seen = tmp_path / "m.training", []
 
     def watch(progress: Progress) -> None:
