@@ -34,7 +34,7 @@ from kbdisk.training import checkpoint
 from kbdisk.training.lock import SUFFIX as LOCK
 from kbdisk.training.lock import refuse_busy, training_lock
 from kbdisk.training.run import Run
-from kbdisk.training.sizing import left_open
+from kbdisk.training.train import left_open
 from kbdisk.training.validation import Watch
 
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
