@@ -12,7 +12,7 @@ from kbdisk.cli.screen import say
 from kbdisk.cli.trainbar import training
 
 if TYPE_CHECKING:
-    from kbdisk.training.state import Watch
+    from kbdisk.training.validation import Watch
 
 Report = Callable[[int, int], None]  # how many are done, of how many
 

@@ -26,7 +26,7 @@ from kbdisk.schemas.schema import Schema
 if TYPE_CHECKING:
     from kbdisk.api import Model
     from kbdisk.training.run import Run
-    from kbdisk.training.state import Watch
+    from kbdisk.training.validation import Watch
 
 ALL = 1 << 40  # more values than there are of any property
 

@@ -118,7 +118,7 @@ def _train(table: TabularSet, options: Options, seed: int, progress: Progress) -
 def _run_and_device(options: Options, seed: int) -> tuple[Run, torch.device]:
     """How a model is trained, and where."""
     from kbdisk.api.training import run_of
-    from kbdisk.training.precision import device_named
+    from kbdisk.training.optimizer import device_named
 
     return run_of(options.preset, options.budget, options.config, seed), device_named(options.device)
 

@@ -24,7 +24,7 @@ from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.kinds import Boolean, Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training.precision import device_named
+from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train

@@ -115,7 +115,7 @@ def tiny_folder(tmp_path_factory) -> Path:
     """
     from models import calibrated, phones, tiny
 
-    from kbdisk.training.folder import save
+    from kbdisk.store.folder import save
 
     base = tmp_path_factory.getbasetemp()
     common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -135,6 +135,6 @@ def tiny_model(tiny_folder):
     """The same, opened; read it, never change it."""
     import torch
 
-    from kbdisk.training.folder import open_folder
+    from kbdisk.store.folder import open_folder
 
     return open_folder(tiny_folder, torch.device("cpu"))

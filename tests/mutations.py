@@ -154,8 +154,8 @@ MUTATIONS = [
     mutation("an ensemble's presence is a mean of logits", "kbdisk/experts/ensemble.py",
              "logits.sigmoid().mean(0).logit()", "logits.mean(0)", "tests/experts/test_ensemble.py"),
     # ------------------------------------------------------------ training and the store
-    mutation("the moving average is not corrected at the start", "kbdisk/training/averaging.py",
-             "smoothing = min(self.smoothing, step / (step + 9))", "smoothing = self.smoothing", "tests/training/test_averaging.py"),
+    mutation("the moving average is not corrected at the start", "kbdisk/training/optimizer.py",
+             "smoothing = min(self.smoothing, step / (step + 9))", "smoothing = self.smoothing", "tests/training/test_ema.py"),
     mutation("the learning rate does not warm up", "kbdisk/training/schedule.py",
              "return (step + 1) / warmup", "return 1.0", "tests/training/test_schedule.py", "tests/training/test_loop.py"),
     mutation("10m is ten seconds", "kbdisk/training/schedule.py",

@@ -32,10 +32,9 @@ from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Row, Summary
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
-from kbdisk.training.alone import alone
-from kbdisk.training.configfile import checksum
-from kbdisk.training.files import FORMAT
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.files import FORMAT, checksum
+from kbdisk.store.folder import open_folder, save
+from kbdisk.training.lock import training_lock
 from kbdisk.training.run import PRESETS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -838,7 +837,7 @@ def test_a_dry_run_that_trains_leaves_the_model_that_is_kept(run, place):
 
 
 def test_what_another_process_trains_is_left_to_it(run, place):
-    with alone(Path("phones.jsonl.kbdisk")):
+    with training_lock(Path("phones.jsonl.kbdisk")):
         status, out, err = run("phones.jsonl", "--out", "done.jsonl", *SOON)
     assert (status, out) == (2, "")
     assert err.endswith(

@@ -12,7 +12,7 @@ from models import tiny
 
 import kbdisk
 from kbdisk.schemas.schema import Schema
-from kbdisk.training.folder import save
+from kbdisk.store.folder import save
 
 CARS = """
 kbdisk: 1

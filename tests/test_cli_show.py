@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from kbdisk.cli.show import show_quality
-from kbdisk.training.card import quality
-from kbdisk.training.files import FORMAT
-from kbdisk.training.folder import save
+from kbdisk.store.card import quality
+from kbdisk.store.files import FORMAT
+from kbdisk.store.folder import save
 
 QUALITY = [
     {"class": "", "path": "weight", "kind": "quantity", "known": 51, "n": 6, "metric": "MAE"}

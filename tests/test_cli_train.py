@@ -23,11 +23,10 @@ from models import run_file
 import kbdisk
 from kbdisk.cli import train as command
 from kbdisk.schemas.schema import Schema
-from kbdisk.training.card import quality
-from kbdisk.training.looking import Look
+from kbdisk.store.card import quality
 from kbdisk.training.loop import Trainer
 from kbdisk.training.run import PRESETS
-from kbdisk.training.watching import Watching
+from kbdisk.training.validation import ValidationLoss, Validator
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -157,7 +156,7 @@ def test_the_presets_are_those_there_are():
 @pytest.fixture
 def clock(monkeypatch) -> SimpleNamespace:
     """A clock that steps and looks move on, and a little whoever reads it."""
-    clock, advance, look = SimpleNamespace(now=0.0, steps=0), Trainer.advance, Watching.look
+    clock, advance, look = SimpleNamespace(now=0.0, steps=0), Trainer.advance, Validator.evaluate
 
     def reading() -> float:
         clock.now += 1e-4
@@ -167,13 +166,13 @@ def clock(monkeypatch) -> SimpleNamespace:
         clock.now, clock.steps = clock.now + 0.05, clock.steps + 1
         return advance(trainer)
 
-    def looking(watching: Watching, *more) -> Look:
+    def looking(watching: Validator, *more) -> ValidationLoss:
         clock.now += 0.02
         return look(watching, *more)
 
     monkeypatch.setattr(time, "monotonic", reading)
     monkeypatch.setattr(Trainer, "advance", stepping)
-    monkeypatch.setattr(Watching, "look", looking)
+    monkeypatch.setattr(Validator, "evaluate", looking)
     return clock
 
 

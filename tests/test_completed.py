@@ -19,7 +19,7 @@ from kbdisk.completion.predict import GapPredictor
 from kbdisk.entity import Entity, at, read_path, walk
 from kbdisk.errors import ConfigError, KBDiskError, LoadError, SchemaError, WriteError
 from kbdisk.evaluation.calibration import Line
-from kbdisk.training.folder import save
+from kbdisk.store.folder import save
 from kbdisk.training.run import PRESETS
 
 FEW = [*range(15), 37]  # lines of the phones: every property is missing in some

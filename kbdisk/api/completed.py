@@ -51,7 +51,7 @@ from kbdisk.loaders.naming import Identifiers
 from kbdisk.locks import locked
 from kbdisk.schemas.importers import read_constraints
 from kbdisk.schemas.schema import Schema
-from kbdisk.training.state import Watch
+from kbdisk.training.validation import Watch
 
 Folder = str | os.PathLike[str]
 Counted = Callable[[int, int], None]  # how many entities are done, of how many

@@ -16,7 +16,7 @@ from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.names import no_id
-from kbdisk.training.folder import card, save
+from kbdisk.store.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
 if TYPE_CHECKING:

@@ -29,14 +29,13 @@ from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.store.files import FORMAT, Files, read_config
 from kbdisk.training import checkpoint
-from kbdisk.training.alone import SUFFIX as LOCK
-from kbdisk.training.alone import alone, refuse_busy
-from kbdisk.training.configfile import read_config
-from kbdisk.training.files import FORMAT, Files
+from kbdisk.training.lock import SUFFIX as LOCK
+from kbdisk.training.lock import refuse_busy, training_lock
 from kbdisk.training.run import Run
-from kbdisk.training.sizing import left_open
-from kbdisk.training.state import Watch
+from kbdisk.training.train import left_open
+from kbdisk.training.validation import Watch
 
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
 GROWTH = 0.7  # the power of how many more there are
@@ -126,7 +125,7 @@ def own_model(
 def _remove_run(folder: FilePath) -> None:
     """Remove what a process that was killed once its model was there left of its run, unless another one trains now."""
     if checkpoint.beside(folder).exists() or folder.with_name(folder.name + LOCK).exists():
-        with contextlib.suppress(CheckpointError), alone(folder):
+        with contextlib.suppress(CheckpointError), training_lock(folder):
             checkpoint.remove(checkpoint.beside(folder))
 
 

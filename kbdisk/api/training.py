@@ -47,17 +47,17 @@ from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.text.numerals import of_any_length
+from kbdisk.store.files import refuse_output_path
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
-from kbdisk.training.alone import alone
-from kbdisk.training.folder import open_folder, save
-from kbdisk.training.place import refuse_place
-from kbdisk.training.precision import device_named
+from kbdisk.training.data import split
+from kbdisk.training.lock import training_lock
+from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
-from kbdisk.training.splits import split
-from kbdisk.training.state import After, Progress, Watch
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
+from kbdisk.training.validation import After, Progress, Watch
 
 Folder = str | os.PathLike[str]
 
@@ -111,9 +111,9 @@ def train(
     rules = rules_of(known, reading.entities, chosen)
     keep = None
     if out is not None:
-        refuse_place(out, force)
+        refuse_output_path(out, force)
         keep = checkpoint.beside(FilePath(out))
-    with nullcontext() if out is None else alone(FilePath(out)):
+    with nullcontext() if out is None else training_lock(FilePath(out)):
         try:
             made = trained(
                 replace(known, rules=None),  # which nothing is learnt of

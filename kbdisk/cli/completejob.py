@@ -124,7 +124,7 @@ class Job:
         from kbdisk.loaders import FORMATS, together
         from kbdisk.loaders.formats import target_format
         from kbdisk.schemas.importers import read_constraints
-        from kbdisk.training.files import Files
+        from kbdisk.store.files import Files
 
         if self.options["shapes"] is not None:
             self.shapes = read_constraints(self.options["shapes"], self.say)

@@ -9,7 +9,7 @@ from rich.text import Text
 from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import UNNAMED, counted, printed, table_of
 from kbdisk.schemas.text.units import shown_unit
-from kbdisk.training.card import NONE, number
+from kbdisk.store.card import NONE, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,8 +13,8 @@ from kbdisk.loaders.files import standard_output
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kbdisk.training.card import Row
-    from kbdisk.training.files import Files
+    from kbdisk.store.card import Row
+    from kbdisk.store.files import Files
 
 FIRST_TO_GO = ("kind", "known", "n", "metric")  # of a table's columns, where the terminal has no room for all
 
@@ -37,7 +37,7 @@ def show(model: str, as_json: bool, verbose: bool) -> None:
     kbdisk show phones.kbdisk
     kbdisk show phones.kbdisk --json | jq .quality
     """
-    from kbdisk.training.files import Files
+    from kbdisk.store.files import Files
 
     files = Files.of(model)
     files.check_sizes()
@@ -49,7 +49,7 @@ def show(model: str, as_json: bool, verbose: bool) -> None:
 def _json(files: Files) -> bytes:
     import json
 
-    from kbdisk.training.files import METRICS, SPLIT
+    from kbdisk.store.files import METRICS, SPLIT
 
     rest = {key: value for key, value in files.config.items() if key not in ("files", "checksum")}
     told = {**rest, **files.json(METRICS), "split": files.json(SPLIT)}
@@ -58,8 +58,8 @@ def _json(files: Files) -> bytes:
 
 def _tables(files: Files, name: str, verbose: bool) -> bytes:
     from kbdisk.cli.tables import printed
-    from kbdisk.training.card import quality, text, trained_how, trained_on
-    from kbdisk.training.files import METRICS
+    from kbdisk.store.card import quality, text, trained_how, trained_on
+    from kbdisk.store.files import METRICS
 
     metrics = files.json(METRICS)
     groups = [trained_on(files.config), trained_how(files.config)]
@@ -104,7 +104,7 @@ def _run(console: Console, run: Mapping[str, Any], looks: list[dict[str, Any]]) 
     from rich.text import Text
 
     from kbdisk.cli.tables import table_of
-    from kbdisk.training.card import number
+    from kbdisk.store.card import number
 
     console.print()
     table = table_of(">step", ">seconds", ">held out, in nats")
@@ -118,7 +118,7 @@ def _run(console: Console, run: Mapping[str, Any], looks: list[dict[str, Any]]) 
 def _choices(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     import json
 
-    from kbdisk.training.card import text
+    from kbdisk.store.card import text
 
     for name, value in told.items():
         if isinstance(value, dict):

@@ -120,10 +120,10 @@ def _beside(sources: tuple[str, ...]) -> str:
 
 def _refuse_at_once(out: str, sources: tuple[str, ...], options: dict[str, Any]) -> None:
     """What would only come out at the end, or after much reading; without torch."""
-    from kbdisk.training.alone import refuse_busy
-    from kbdisk.training.place import refuse_place
+    from kbdisk.store.files import refuse_output_path
+    from kbdisk.training.lock import refuse_busy
 
-    refuse_place(out, options["force"])
+    refuse_output_path(out, options["force"])
     refuse_busy(Path(out))
     for source in sources:
         refuse_missing(source)
@@ -244,7 +244,7 @@ def _print(model: Model, out: str, verbose: bool) -> None:
 
     from kbdisk.cli import screen
     from kbdisk.cli.show import show_quality
-    from kbdisk.training.card import quality
+    from kbdisk.store.card import quality
 
     record, console = model.record, screen.console(stderr=True)
     facts = record.facts

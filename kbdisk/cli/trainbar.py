@@ -13,7 +13,7 @@ from kbdisk.cli.screen import say
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kbdisk.training.state import Progress, Watch
+    from kbdisk.training.validation import Progress, Watch
 
 MOST = 12  # properties that are shown as it goes
 
@@ -108,7 +108,7 @@ def _table(measure: Callable[[], list[dict[str, Any]]]) -> Table:
     from rich.text import Text
 
     from kbdisk.cli.tables import table_of
-    from kbdisk.training.card import quality
+    from kbdisk.store.card import quality
 
     rows = measure()
     shown = {id(row) for row in sorted(rows, key=lambda row: -row["known"])[:MOST]}

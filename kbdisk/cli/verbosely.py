@@ -33,8 +33,8 @@ def _tell(name: str, model: Model) -> None:
 
     from kbdisk.cli import screen
     from kbdisk.cli.show import show_pairs
-    from kbdisk.training.card import trained_how, trained_on
-    from kbdisk.training.files import Files
+    from kbdisk.store.card import trained_how, trained_on
+    from kbdisk.store.files import Files
 
     config, console = Files.of(name).config, screen.console(stderr=True)
     console.print(Text(f"using the model in {name}"), soft_wrap=True)

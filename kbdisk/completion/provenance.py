@@ -51,7 +51,7 @@ from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.training.files import EXPERTS
+from kbdisk.store.files import EXPERTS
 from kbdisk.training.trained import Trained
 
 HASH_DIGITS = 12  # of a model's hash

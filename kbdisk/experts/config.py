@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_NEIGHBOURS = 1 << 12
+FITTED_ON_HELD_OUT = ("label_regression", "boosted_trees")  # these are fitted again on held-out entities, too
 MAX_POINTS = 1 << 13  # the time of a Gaussian process grows with the cube of its points
 
 

@@ -20,7 +20,7 @@ from kbdisk.model.diffusion import Model, reveal
 from kbdisk.sampling.maps import distinct, maps
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.schema import Class, derived_values
-from kbdisk.training.precision import computing
+from kbdisk.training.optimizer import autocast
 from kbdisk.training.trained import Trained
 
 
@@ -85,7 +85,7 @@ class Drawing:
             tokens.batch(torch.arange(len(readings))),
             tokens.layout.order if run.hiding.is_in_order else "random",
         )
-        with computing(run.train.precision, self.trained.device, run.model.width):  # as in training
+        with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
             met = partial(Beliefs.met, generator=self.generator)
             drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=met)
         found = self.codec.leaves(drawn, batch.asked)

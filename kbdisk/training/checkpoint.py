@@ -1,25 +1,34 @@
-"""A run on its way, kept in a folder so that it can go on exactly where it was.
+"""Checkpoints: a run is saved in a folder so that it can resume exactly where it was.
 
-    state.json             how far it is, which files hold its tensors, and what it is a run of
-    last-812.safetensors   after step 812: the weights, the averaged ones, the optimizer's moments
-    best-800.safetensors   the averaged weights that cost the least so far
-    metrics.jsonl          each step's loss, each look at the held-out part
+    state.json             how far it is, which files hold its tensors, and the identity of the run
+    last-812.safetensors   after step 812: the weights, those of the EMA, the optimizer's moments
+    best-800.safetensors   the EMA weights with the lowest validation loss so far
+    metrics.jsonl          each step's loss, each evaluation
 
-A file is written beside and renamed, state.json last, and only then is removed what it no longer names: at whatever
-moment the process is killed, it names files that are whole.
+A file is written beside and renamed, state.json last, and only then the files that it no longer names are removed: at
+whatever moment the process is killed, state.json names complete files.
+
+The identity of a run is its source, schema, settings, entities and the version of kbdisk: a run resumes only where all are
+the same. SIGINT, SIGTERM and SIGHUP let the current step finish, and end the run when it is saved.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import math
 import re
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from io import BufferedWriter
 from pathlib import Path as FilePath
+from types import FrameType
 from typing import Any, Self
 
 import safetensors
@@ -30,17 +39,18 @@ from torch import Tensor
 from kbdisk.entity import show
 from kbdisk.errors import CheckpointError
 from kbdisk.loaders.files import writing
-from kbdisk.training.identity import differences
+from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
-from kbdisk.training.state import Progress, State, finite
+from kbdisk.training.run import Run
+from kbdisk.training.validation import Progress, State, finite
 
 FORMAT = 5
 STATE, METRICS = "state.json", "metrics.jsonl"
-SPAN = 30.0  # seconds between two times that a run is kept, at most
+MAX_SECONDS_BETWEEN = 30.0  # between two saves of a run
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum")  # of AdamW, of Muon
 FILE = re.compile(r"(last|best)-[0-9]+\.safetensors")
 ANEW = "Say force=True to begin the run anew."
-SHOWN = 3  # differences named in an error
+MAX_DIFFERENCES = 3  # differences named in an error
 
 
 @dataclass
@@ -67,25 +77,27 @@ class Checkpoint:
     @classmethod
     def resume(cls, folder: FilePath, identity: dict[str, Any], trainer: Trainer) -> Self:
         """The folder of a run that stopped, and the trainer as it was then; CheckpointError where it is another run's."""
-        told = _read(folder)
-        found = differences(told["of"], identity)
+        content = _read(folder)
+        found = differences(content["of"], identity)
         if found:
-            more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-            what = f"{', '.join(found[:SHOWN])}{more}"
+            more = f", and {len(found) - MAX_DIFFERENCES} more" if len(found) > MAX_DIFFERENCES else ""
+            what = f"{', '.join(found[:MAX_DIFFERENCES])}{more}"
             raise CheckpointError(
                 str(folder),
                 f"is another run's: {what}. Resume with what it began with, or say force=True to begin anew.",
             )
         expected = _tensors(trainer), _named("best", trainer, trainer.best)
-        _put(trainer, *(_load(folder / told[name], one) for name, one in zip(("last", "best"), expected, strict=True)))
-        trainer.state = _state(told["state"])
+        _put(
+            trainer, *(_load(folder / content[name], one) for name, one in zip(("last", "best"), expected, strict=True))
+        )
+        trainer.state = _state(content["state"])
         _shorten(folder / METRICS, trainer.state.step)
         return cls(folder, identity)
 
     @property
     def is_due(self) -> bool:
         """Whether the run has not been kept for long."""
-        return time.monotonic() - self.kept > SPAN
+        return time.monotonic() - self.kept > MAX_SECONDS_BETWEEN
 
     def save(self, trainer: Trainer) -> None:
         """Keep the run as it is between two steps."""
@@ -94,10 +106,10 @@ class Checkpoint:
         _write(self.folder / last, safetensors.torch.save(_tensors(trainer)))
         if not (self.folder / best).exists():
             _write(self.folder / best, safetensors.torch.save(_named("best", trainer, trainer.best)))
-        told = {"format": FORMAT, "last": last, "best": best, "state": _plain(state), "of": self.identity}
+        content = {"format": FORMAT, "last": last, "best": best, "state": _plain(state), "of": self.identity}
         if self.metrics is not None:
             self.metrics.flush()
-        _write(self.folder / STATE, _json(told))
+        _write(self.folder / STATE, _json(content))
         for file in self.folder.iterdir():
             if file.name not in (STATE, METRICS, last, best):
                 file.unlink()
@@ -107,7 +119,7 @@ class Checkpoint:
         """A line of metrics."""
         if self.metrics is None:
             self.metrics = (self.folder / METRICS).open("ab")
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "step": progress.step,
             "seconds": round(progress.seconds, 2),
             "loss": finite(progress.loss),
@@ -116,8 +128,8 @@ class Checkpoint:
         if progress.look is not None:
             names = [show(slot.keys if slot.of else slot.path) for slot in trainer.codec.slots]
             by_path = {names[slot]: finite(nats) for slot, (nats, _) in progress.look.by_slot.items()}
-            told |= {"nats": finite(progress.look.nats), "properties": by_path}
-        self.metrics.write(_json(told) + b"\n")
+            content |= {"nats": finite(progress.look.nats), "properties": by_path}
+        self.metrics.write(_json(content) + b"\n")
         if progress.look is not None:
             self.metrics.flush()
 
@@ -182,7 +194,7 @@ def _named(kind: str, trainer: Trainer, tensors: list[Tensor]) -> dict[str, Tens
 def _tensors(trainer: Trainer) -> dict[str, Tensor]:
     """All that the next step depends on, but for what the seed and the step's number tell."""
     kept = _named("weights", trainer, list(trainer.network.parameters()))
-    kept |= _named("average", trainer, trainer.average.weights)
+    kept |= _named("average", trainer, trainer.ema.weights)
     for name, parameter in trainer.network.named_parameters():
         moments = trainer.optimizer.state.get(parameter, {})
         kept |= {f"{key}/{name}": moments[key].contiguous() for key in MOMENTS if key in moments}
@@ -194,7 +206,7 @@ def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor
     """The trainer with these tensors. What the run is of is the same, so names and shapes are."""
     for place, (name, parameter) in enumerate(trainer.network.named_parameters()):
         parameter.copy_(last[f"weights/{name}"])
-        trainer.average.weights[place].copy_(last[f"average/{name}"])
+        trainer.ema.weights[place].copy_(last[f"average/{name}"])
         trainer.best[place].copy_(best[f"best/{name}"])
         moments = {key: last[f"{key}/{name}"] for key in MOMENTS if f"{key}/{name}" in last}
         if moments:
@@ -228,25 +240,25 @@ def _plain(state: State) -> dict[str, Any]:
     return {**asdict(state), "best": finite(state.best)}
 
 
-def _state(told: Mapping[str, Any]) -> State:
-    return State(**{**told, "best": math.inf if told["best"] is None else told["best"]})
+def _state(content: Mapping[str, Any]) -> State:
+    return State(**{**content, "best": math.inf if content["best"] is None else content["best"]})
 
 
 def _read(folder: FilePath) -> dict[str, Any]:
     """state.json."""
     file = folder / STATE
     try:
-        told: dict[str, Any] = json.loads(file.read_bytes())
+        content: dict[str, Any] = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise CheckpointError(str(folder), "no run is kept there. Leave resume=True out to begin one.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(str(file), f"cannot be read: {error}. {ANEW}") from None
-    format = told.get("format") if isinstance(told, dict) else None
+    format = content.get("format") if isinstance(content, dict) else None
     if format != FORMAT:
         raise CheckpointError(str(file), f"expected a run in format {FORMAT}, got {format!r}. {ANEW}")
-    if not _is_whole(told):
+    if not _is_complete(content):
         raise CheckpointError(str(file), f"expected how far a run is, got something else. {ANEW}")
-    return told
+    return content
 
 
 COUNTS = ("step", "best_step", "worse", "evaluations", "falls")  # of a state
@@ -261,12 +273,12 @@ NUMBERS = {
 }
 
 
-def _is_whole(told: Mapping[str, Any]) -> bool:
+def _is_complete(content: Mapping[str, Any]) -> bool:
     """Whether it has all that there is to know, in the types that this has."""
-    state, of = told.get("state"), told.get("of")
+    state, of = content.get("state"), content.get("of")
     if not (isinstance(state, dict) and isinstance(of, dict) and state.keys() == asdict(State()).keys()):
         return False
-    named = all(FILE.fullmatch(str(told.get(name))) for name in ("last", "best"))
+    named = all(FILE.fullmatch(str(content.get(name))) for name in ("last", "best"))
     counts = all(type(state[name]) is int for name in COUNTS)
     numbers = all(type(state[name]) in kinds for name, kinds in NUMBERS.items())
     sizes = counts and numbers and all((state[name] or 0) >= 0 for name in (*COUNTS, *NUMBERS) if name not in SIGNED)
@@ -298,3 +310,116 @@ def _write(file: FilePath, data: bytes) -> None:
 
 def _json(data: Any) -> bytes:
     return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+
+
+# ---------------------------------------------------------------- the run's identity
+
+
+SECONDS = ("train", "seconds")
+
+
+def run_identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run is of, as plain data."""
+    content = {
+        "kbdisk": version("kbdisk"),
+        "source": {name: value for name, value in source.items() if name != "name"},
+        "schema": _hash(data.codec.schema.to_yaml().encode()),
+        "run": run.to_json(),
+        "entities": _fingerprint(data),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(content))
+    return plain
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What two runs are not both of, in words."""
+    found = [f"the {name} has changed" for name in ("source", "schema") if then.get(name) != now[name]]
+    found += _changes(then.get("kbdisk"), now["kbdisk"], ("kbdisk",))
+    found += _changes(then.get("run"), now["run"], ())
+    if not found and then.get("entities") != now["entities"]:
+        found.append("the entities are not the same")
+    return found
+
+
+def _changes(then: Any, now: Any, at: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in {**then, **now}:
+            yield from _changes(then.get(key), now.get(key), (*at, key))
+    elif then != now:
+        yield _budget(then, now) if at == SECONDS else f"{'.'.join(at)} was {then!r} and is {now!r}"
+
+
+def _budget(then: float | None, now: float | None) -> str:
+    """How a time budget has changed: a network has a share of it, so its own seconds are none that anybody has said."""
+    if then is None or now is None:
+        return "there was no time budget, and is one" if then is None else "there was a time budget, and is none"
+    if not isinstance(then, int | float) or then <= 0:
+        return f"the time budget was {then!r}"
+    return f"the time budget is {now / then:.2g} times what it was"
+
+
+def _fingerprint(data: Data) -> str:
+    """Of the entities as the network sees them, and of the codec that made them so."""
+    hashed = hashlib.sha256(json.dumps(data.codec.to_json()).encode())
+    for tokens in (data.training, data.validation):
+        hashed.update(repr(tokens.ids).encode())
+        for one in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
+            hashed.update(one.numpy().tobytes())
+    return hashed.hexdigest()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# ---------------------------------------------------------------- signals
+
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run that a signal stopped, saved in a folder that it can resume from."""
+
+    def __init__(self, signal: int, step: int, total: int | None, folder: FilePath) -> None:
+        super().__init__(f"stopped after step {step:,}; kept in {folder}")
+        self.signal, self.step, self.total, self.folder = signal, step, total, folder
+
+
+@dataclass
+class Stop:
+    """The signal that asks the run to stop, if any."""
+
+    signal: int | None = None
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[Stop]:
+    """Signals noted instead of obeyed, the first of them; a second one is obeyed at once.
+
+    The first is obeyed at the end where nothing was raised for it: it may have come after whoever looked for the last time.
+    Only the main thread can do that, and a signal that is ignored (nohup) stays so.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {one: signal.getsignal(one) for one in SIGNALS}
+    caught = [one for one, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if stop.signal is None:
+            stop.signal = number
+            return
+        signal.signal(number, before[signal.Signals(number)])
+        signal.raise_signal(number)
+
+    for one in caught:
+        signal.signal(one, note)
+    try:
+        yield stop
+    finally:
+        for one in caught:
+            signal.signal(one, before[one])
+    if stop.signal is not None:
+        signal.raise_signal(stop.signal)

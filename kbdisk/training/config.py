@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kbdisk.model.diffusion import OBJECTIVES
 
-LARGEST = 1 << 20  # entities in a step
-MOST = 8  # networks
+MAX_BATCH = 1 << 20  # entities in a step
+MAX_NETWORKS = 8  # networks
 PRECISIONS = ("auto", "float32", "bfloat16")
 OPTIMIZERS = ("muon", "adamw")
 COURSES = ("cosine", "plateau")
@@ -20,7 +20,7 @@ class TrainConfig:
 
     batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
     members: int = 1  # networks that are trained, one after the other, and believe together
-    more: int = 0  # of them besides, at most, while a whole one's part of a time budget is left; MOST in all
+    more: int = 0  # of them besides, at most, while a whole one's part of a time budget is left; MAX_NETWORKS in all
     parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
     rate: float = 2e-3  # the highest learning rate, at the network's base width
     optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
@@ -53,10 +53,10 @@ class TrainConfig:
             raise ValueError(f"course: expected one of {', '.join(COURSES)}, got {self.course!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
-        if self.members > MOST:
-            raise ValueError(f"members: expected at most {MOST}, got {self.members}")
-        if self.batch > LARGEST:
-            raise ValueError(f"batch: expected at most {LARGEST:,}, got {self.batch:,}")
+        if self.members > MAX_NETWORKS:
+            raise ValueError(f"members: expected at most {MAX_NETWORKS}, got {self.members}")
+        if self.batch > MAX_BATCH:
+            raise ValueError(f"batch: expected at most {MAX_BATCH:,}, got {self.batch:,}")
         for name in ("members", "parts", "timed", "tired", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")

@@ -1,30 +1,38 @@
-"""What a run is trained on: entities split in two, the codec fitted to one side, both sides as tokens."""
+"""The data of a run: the training and validation split, the fitted codec, and both sides encoded.
+
+The split is the same for the same entities and seed. Duplicates (but for id and name) and entities that link to each
+other are on the same side, as a copy of a validation entity in training would make every measure too good.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
-from kbdisk.data.parse import read_all
+from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
-from kbdisk.entity import Entity, show
+from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
+from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import STACKED, Run
-from kbdisk.training.splits import split
 
-LEAST = 2  # entities that can be learnt from
-SHOWN = 1000  # entities whose classes are told where none fits
+MIN_ENTITIES = 2  # entities of a training set
+MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
 
 @dataclass(frozen=True)
 class Data:
-    """Training and held-out entities, as a network sees them."""
+    """The codec, and training and validation entities encoded with it."""
 
     codec: Codec
     training: Tokens
@@ -39,7 +47,7 @@ class Data:
         """
         readings = list(read_all(schema, entities))
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
-        if len(parts.training) < LEAST:
+        if len(parts.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
         training, validation = ([readings[place] for place in side] for side in (parts.training, parts.validation))
         validation += read_all(schema, held_out)
@@ -61,14 +69,125 @@ class Data:
         )
 
 
-def _too_few(schema: Schema, entities: Sequence[Entity], found: int) -> str:
+def _too_few(schema: Schema, entities: Sequence[Entity], usable: int) -> str:
     classes = ", ".join(name or "no name" for name in schema.classes) or "none"
-    met = ", ".join(dict.fromkeys(name for one in entities[:SHOWN] for name in one.classes)) or "none"
-    of = f" Their classes are: {met}." if entities and not found else ""
-    return f"expected at least {LEAST} of the schema's classes ({classes}), got {found} of {len(entities)}.{of}"
+    seen = (
+        ", ".join(dict.fromkeys(name for entity in entities[:MAX_ENTITIES_NAMED] for name in entity.classes)) or "none"
+    )
+    advice = f" Their classes are: {seen}." if entities and not usable else ""
+    return f"expected at least {MIN_ENTITIES} of the schema's classes ({classes}), got {usable} of {len(entities)}.{advice}"
 
 
 def _nothing_to_learn(codec: Codec) -> str:
-    told = [f"{show(path)} ({why})" for (_, path), why in list(codec.left_out.items())[:3]]
-    told += [f"{show(slot.path)} (role: {slot.role})" for slot in codec.slots if slot.role == "given"][:3]
-    return f"expected a property that can be predicted, got {', '.join(told) or 'no property'}."
+    fixed = [f"{show(path)} ({why})" for (_, path), why in list(codec.left_out.items())[:3]]
+    fixed += [f"{show(slot.path)} (role: {slot.role})" for slot in codec.slots if slot.role == "given"][:3]
+    return f"expected a property that can be predicted, got {', '.join(fixed) or 'no property'}."
+
+
+MIN_CLASS_ENTITIES = 10  # entities of a class, below which none is held out
+MIN_COPIED_PROPERTIES = 3  # equal properties that make two entities copies
+VALIDATION_SHARE, MAX_VALIDATION_SHARE, MIN_VALIDATION_ENTITIES = 0.1, 0.2, 50  # the default; larger for few entities
+MAX_GROUP_SHARE = 0.02  # the largest group of linked entities, of all entities
+
+
+@dataclass(frozen=True)
+class Split:
+    """The entities of two sides, by their places; those of no class of the schema are on neither."""
+
+    training: tuple[int, ...]
+    validation: tuple[int, ...]
+
+
+def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | None, seed: int) -> Split:
+    """Hold out a share of the entities of each class, group by group; none where a class has fewer than `MIN_CLASS_ENTITIES`.
+
+    None: what fits the number of all entities, as what classes share is learnt, and judged, together.
+    """
+    readings = [entity if isinstance(entity, Reading) else read(schema, entity) for entity in entities]
+    group = _groups(schema, readings)
+    members: dict[int, list[int]] = {}
+    for place, reading in enumerate(readings):
+        if reading is not None:
+            members.setdefault(group[place], []).append(place)
+    sizes: dict[str, int] = {}
+    for reading in readings:
+        if reading is not None:
+            sizes[reading.of] = sizes.get(reading.of, 0) + 1
+    whole = validation_share(max(sum(sizes.values()), 1)) if share is None else share
+    left = {of: round(whole * size) for of, size in sizes.items() if size >= MIN_CLASS_ENTITIES}
+    order = list(members.values())
+    random.Random(seed).shuffle(order)
+    training: list[int] = []
+    validation: list[int] = []
+    for together in order:
+        classes = [reading.of for place in together if (reading := readings[place]) is not None]
+        out = all(left.get(of, 0) >= classes.count(of) for of in set(classes))
+        for of in classes if out else ():
+            left[of] -= 1
+        (validation if out else training).extend(together)
+    return Split(tuple(sorted(training)), tuple(sorted(validation)))
+
+
+def validation_share(size: int) -> float:
+    """The default share of validation entities: a tenth, and up to a fifth of small data."""
+    return min(max(VALIDATION_SHARE, MIN_VALIDATION_ENTITIES / size), MAX_VALIDATION_SHARE)
+
+
+def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
+    """The group of each entity, by the place of one of its members."""
+    leader = list(range(len(readings)))
+    size = [1] * len(readings)
+
+    def find(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = place = leader[leader[place]]
+        return place
+
+    def join(first: int, second: int, max_size: float) -> None:
+        first, second = find(first), find(second)
+        if first != second and size[first] + size[second] <= max_size:
+            leader[second] = first
+            size[first] += size[second]
+
+    seen: dict[bytes, int] = {}
+    graph = Graph(schema)
+    place_of: dict[str, int] = {}
+    for place, reading in enumerate(readings):
+        if reading is None:
+            continue
+        join(place_of.setdefault(reading.id, place), place, len(readings))
+        graph.add(reading.id, reading.of, reading.leaves)
+        fingerprint = _fingerprint(schema, reading)
+        if fingerprint is not None:
+            join(seen.setdefault(fingerprint, place), place, len(readings))
+    most = max(2.0, MAX_GROUP_SHARE * len(readings))
+    for together in graph.groups(mutual=True):
+        first, *others = (place_of[id] for id in together if id in place_of)
+        for other in others:
+            join(first, other, most)
+    return [find(place) for place in range(len(readings))]
+
+
+def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
+    """A hash of the values but for names and links, equal for copies; None where there are too few values."""
+    properties = schema.classes[reading.of].properties
+    values = [
+        (repr(path), repr(value))
+        for path, value in reading.leaves.items()
+        if not _is_name(properties, path) and not _is_linked(value)
+    ]
+    if len(values) < MIN_COPIED_PROPERTIES:
+        return None
+    return hashlib.blake2b(repr((reading.of, sorted(values))).encode(), digest_size=16).digest()
+
+
+def _is_name(properties: Mapping[Path, Property], path: Path) -> bool:
+    """Whether a leaf is a text or unique to its entity."""
+    property = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)
+    return property is not None and (property.unique or isinstance(property.kind, Text))
+
+
+def _is_linked(value: Any) -> bool:
+    """Whether a leaf holds links: copies of one thing may differ in them."""
+    items = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    return any(isinstance(item, Link) for item in items)

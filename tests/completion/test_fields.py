@@ -19,7 +19,7 @@ from kbdisk.entity import Link as EntityLink
 from kbdisk.schemas.kinds import Link, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.folder import open_folder, save
 
 
 def why(codec, **choices) -> str:

@@ -14,8 +14,8 @@ from crash.disk import STOPPED, Disk
 
 import kbdisk
 from kbdisk.cli import main
-from kbdisk.training.folder import save
-from kbdisk.training.place import refuse_place
+from kbdisk.store.files import refuse_output_path
+from kbdisk.store.folder import save
 
 SOURCE = b"<http://e/a> <http://e/p> 1 ; <http://e/q> 2 .\n<http://e/b> <http://e/p> 2 .\n"
 VALUE = '{"id": "http://e/b", "path": "q", "value": 3}\n'
@@ -185,7 +185,7 @@ def test_a_model_folder_is_the_old_or_the_new_one_whatever_call_fails(tiny_model
         now = contents(folder)
         assert now.keys() == names, disk.calls[number]
         assert now == old or all(data.startswith(b"{") for name, data in now.items() if name.endswith(".json"))
-        refuse_place(place, force=True)
+        refuse_output_path(place, force=True)
 
 
 def test_every_file_of_a_model_is_on_the_disk_before_its_folder_has_its_name(tiny_model, folder):

@@ -22,12 +22,11 @@ from kbdisk.sampling import sample
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
-from kbdisk.training.folder import open_folder, save
-from kbdisk.training.members import another, several
-from kbdisk.training.state import Progress
-from kbdisk.training.train import train
+from kbdisk.training.train import additional_run, network_runs, train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
 THREE = tiny_run(members=3, nearest=8, steps=24, batch=64)
@@ -144,26 +143,26 @@ def test_all_networks_are_saved_and_opened_again(model, batch, tmp_path):
 
 
 def test_each_network_has_its_part_of_the_time_and_a_seed_of_its_own():
-    runs = several(tiny_run(members=4, seconds=1000.0))
+    runs = network_runs(tiny_run(members=4, seconds=1000.0))
     assert [run.train.seconds for run in runs] == [250.0] * 4
-    assert [run.train.seconds for run in several(tiny_run(members=4, seconds=300.0))] == [150.0] * 2
-    assert [run.train.seconds for run in several(tiny_run(members=4, seconds=30.0))] == [30.0]
+    assert [run.train.seconds for run in network_runs(tiny_run(members=4, seconds=300.0))] == [150.0] * 2
+    assert [run.train.seconds for run in network_runs(tiny_run(members=4, seconds=30.0))] == [30.0]
     assert len({run.seed for run in runs}) == 4
-    assert several(tiny_run(seed=7))[0].seed == 7
+    assert network_runs(tiny_run(seed=7))[0].seed == 7
 
 
 def test_where_networks_finish_early_there_are_more():
     run = tiny_run(members=2, more=2, seconds=1000.0)
-    third = another(run, [100.0, 120.0])
+    third = additional_run(run, [100.0, 120.0])
     assert third.train.seconds == 500.0
-    assert third.seed not in {one.seed for one in several(run)}
-    assert another(run, [100.0, 120.0, 90.0]).train.seconds == 500.0
-    assert another(run, [100.0, 120.0, 90.0, 80.0]) is None  # as many as there may be
-    assert another(run, [450.0, 60.0]) is None  # there is no time for a whole one
-    assert another(run, [450.0, 60.0], kept=True).train.seconds == 500.0  # but it was begun
-    assert another(tiny_run(members=2, more=2), [1.0, 1.0]) is None  # no budget, of which anything could be left
-    assert another(tiny_run(members=4, seconds=150.0), [1.0]) is None  # fewer for want of time, and no more
-    assert another(tiny_run(members=8, more=4, seconds=9000.0), [1.0] * 8) is None
+    assert third.seed not in {one.seed for one in network_runs(run)}
+    assert additional_run(run, [100.0, 120.0, 90.0]).train.seconds == 500.0
+    assert additional_run(run, [100.0, 120.0, 90.0, 80.0]) is None  # as many as there may be
+    assert additional_run(run, [450.0, 60.0]) is None  # there is no time for a whole one
+    assert additional_run(run, [450.0, 60.0], kept=True).train.seconds == 500.0  # but it was begun
+    assert additional_run(tiny_run(members=2, more=2), [1.0, 1.0]) is None  # no budget, of which anything could be left
+    assert additional_run(tiny_run(members=4, seconds=150.0), [1.0]) is None  # fewer for want of time, and no more
+    assert additional_run(tiny_run(members=8, more=4, seconds=9000.0), [1.0] * 8) is None
 
 
 def test_more_networks_are_trained_as_long_as_there_is_time():

@@ -24,13 +24,12 @@ from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training.folder import open_folder, save
-from kbdisk.training.members import several
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
-from kbdisk.training.state import Progress
-from kbdisk.training.train import train
+from kbdisk.training.train import network_runs, train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
 LEAVES = {
@@ -319,7 +318,7 @@ def test_a_property_with_few_values_has_a_process_however_many_entities_there_ar
 
 def test_a_time_budget_is_shared_and_kept():
     timed = replace(run(), train=replace(run().train, seconds=10.0))
-    assert several(timed)[0].train.seconds == 5.0
+    assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
     told = [one.after for one in seen if one.after is not None and one.after.doing == "fitting functions"]

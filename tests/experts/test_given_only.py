@@ -24,7 +24,7 @@ from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.run import Run
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained

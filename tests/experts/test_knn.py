@@ -22,13 +22,12 @@ from kbdisk.experts.queries import Sides
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training.folder import open_folder, save
-from kbdisk.training.members import several
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
-from kbdisk.training.state import Progress
-from kbdisk.training.train import train
+from kbdisk.training.train import network_runs, train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
 LEAVES = {("x",): Number(), ("y",): Number(), ("kind",): Category(), ("name",): Text(), ("noise",): Number()}
@@ -212,7 +211,7 @@ def test_without_a_share_or_held_out_entities_there_are_no_neighbours():
 
 def test_a_time_budget_is_shared_and_kept():
     timed = replace(run(), train=replace(run().train, seconds=10.0))
-    assert several(timed)[0].train.seconds == 5.0
+    assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
     told = [one.after for one in seen if one.after is not None and one.after.doing == "comparing"]

@@ -26,9 +26,9 @@ from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build
-from kbdisk.training.state import Progress
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
 PAIRS = 400

@@ -26,7 +26,7 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkKind
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.run import Run
 
 CPU = torch.device("cpu")

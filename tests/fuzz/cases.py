@@ -631,7 +631,7 @@ def mend_checksums(name: str) -> None:
     """Let config.json vouch for what stands there now."""
     import hashlib
 
-    from kbdisk.training.configfile import CONFIG, checksum
+    from kbdisk.store.files import CONFIG, checksum
 
     try:
         config = json.loads(Path("m.kbdisk", CONFIG).read_bytes())

@@ -108,7 +108,7 @@ def make_model(folder: Path) -> Path:
     """A tiny model of the phones, trained for some steps."""
     from models import phones, tiny
 
-    from kbdisk.training.folder import save
+    from kbdisk.store.folder import save
 
     place = folder / "phones.kbdisk"
     if not place.exists():

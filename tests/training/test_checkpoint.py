@@ -26,13 +26,10 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training import checkpoint
-from kbdisk.training.identity import differences
-from kbdisk.training.looking import Look
+from kbdisk.training.checkpoint import Interrupted, differences
 from kbdisk.training.loop import Trainer
-from kbdisk.training.signals import Interrupted
-from kbdisk.training.state import Progress
 from kbdisk.training.train import train
-from kbdisk.training.watching import Watching
+from kbdisk.training.validation import Progress, ValidationLoss, Validator
 
 CPU = torch.device("cpu")
 SOURCE = {"name": "phones.jsonl", "sha256": "00"}
@@ -189,9 +186,9 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.schema import Class, Property, Schema
 from kbdisk.training import checkpoint
 from kbdisk.training.loop import Trainer
-from kbdisk.training.state import Progress
+from kbdisk.training.validation import Progress
 from training.test_checkpoint import go
-checkpoint.SPAN = 0.0  # kept after every step
+checkpoint.MAX_SECONDS_BETWEEN = 0.0  # kept after every step
 go(Path(sys.argv[1]), resume=True, steps={steps})
 """
 
@@ -282,7 +279,7 @@ def test_what_a_kill_left_half_written_is_no_harm_and_goes(stopped, unbroken):
 
 
 def test_it_is_kept_every_so_often_between_looks(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "SPAN", 0.0)
+    monkeypatch.setattr(checkpoint, "MAX_SECONDS_BETWEEN", 0.0)
     folder, seen = tmp_path / "m.training", []
 
     def watch(progress: Progress) -> None:
@@ -439,7 +436,7 @@ def poisoned(monkeypatch) -> None:
 def test_a_loss_that_is_no_number_keeps_good_weights_that_resume_makes_a_model_of(
     evaluations, good, tmp_path, poisoned, monkeypatch
 ):
-    monkeypatch.setattr(Look, "cost", lambda self, constant: -self.step)  # every look is better than the last
+    monkeypatch.setattr(ValidationLoss, "cost", lambda self, constant: -self.step)  # every look is better than the last
     folder = tmp_path / "m.training"
     with pytest.raises(
         TrainingError, match=f"resume=True makes a model of the weights of step {good}, which were good"
@@ -466,7 +463,7 @@ def test_a_further_network_that_cannot_go_on_ends_no_run(looks, networks, told, 
         return advance(trainer)
 
     monkeypatch.setattr(Trainer, "advance", poisoning)
-    monkeypatch.setattr(Look, "cost", lambda self, constant: -self.step)
+    monkeypatch.setattr(ValidationLoss, "cost", lambda self, constant: -self.step)
     with pytest.warns(
         KBDiskWarning, match=rf"^train: network 2: expected a loss that is a number.*{told}.*Lower train\.rate"
     ):
@@ -484,7 +481,7 @@ def test_where_no_weights_were_good_there_is_nothing_to_go_on_from(tmp_path):
 
 
 def test_where_the_first_look_is_no_number_a_run_that_is_resumed_says_so_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(Watching, "look", lambda self, step, tokens=None: Look(step, math.nan, {}))
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step, tokens=None: ValidationLoss(step, math.nan, {}))
     for resume in (False, True):
         with pytest.raises(TrainingError, match="expected a loss on the held-out part that is a number"):
             go(tmp_path / "m.training", evaluations=3, resume=resume)

@@ -19,17 +19,14 @@ from kbdisk.model.masking import Hiding
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
-from kbdisk.training import looking, loop
+from kbdisk.training import loop, validation
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.looking import Look
-from kbdisk.training.loop import MIN_STEPS, Trainer
-from kbdisk.training.pace import UNWATCHED
-from kbdisk.training.parts import Cost, Found, Parts
+from kbdisk.training.loop import MIN_STEPS, Cost, ParallelGradients, StepLoss, Trainer
 from kbdisk.training.run import Run
-from kbdisk.training.state import Progress
+from kbdisk.training.schedule import MAX_STEPS_UNVALIDATED
 from kbdisk.training.train import train
-from kbdisk.training.watching import Watching
+from kbdisk.training.validation import Progress, ValidationLoss, Validator
 
 CPU = torch.device("cpu")
 
@@ -73,14 +70,14 @@ class Clock:
 
     def __init__(self, monkeypatch, step: float, look: float, first: float = 0.0) -> None:
         self.now = 0.0
-        advance, watch = Trainer.advance, Watching.look
+        advance, watch = Trainer.advance, Validator.evaluate
 
         def stepping(trainer: Trainer) -> float:
             self.now += first if trainer.state.step == 0 and first else step
             trainer.state.step += 1
             return 1.0
 
-        def looking(watching: Watching, step: int) -> Look:
+        def looking(watching: Validator, step: int) -> ValidationLoss:
             self.now += look
             return looked(step, 1 / (step + 1))
 
@@ -88,17 +85,17 @@ class Clock:
         assert watch
         monkeypatch.setattr(loop.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(Trainer, "advance", stepping)
-        monkeypatch.setattr(Watching, "look", looking)
+        monkeypatch.setattr(Validator, "evaluate", looking)
 
 
-def looked(step: int, nats: float) -> Look:
+def looked(step: int, nats: float) -> ValidationLoss:
     """A look at one held-out value that cost so much."""
-    return Look(step, nats, {0: (nats, 1)})
+    return ValidationLoss(step, nats, {0: (nats, 1)})
 
 
-def ungraded(parts: Parts, entities: Tensor, cost: Cost) -> Found:
+def ungraded(parts: ParallelGradients, entities: Tensor, cost: Cost) -> StepLoss:
     """In the place of gradients, where what is asked is the rate and nothing is to be learnt."""
-    return Found(1.0, 1.0)
+    return StepLoss(1.0, 1.0)
 
 
 # ---------------------------------------------------------------- how long
@@ -113,14 +110,14 @@ def test_it_takes_the_steps_that_were_asked_for_and_tells_each(data):
 
 def test_it_stops_when_the_held_out_part_gets_no_better(data, monkeypatch):
     nats = iter([5.0, 4.0, 4.5, 4.6, 4.7])
-    monkeypatch.setattr(Watching, "look", lambda self, step: looked(step, next(nats)))
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step: looked(step, next(nats)))
     it = trainer(data, steps=50, evaluations=50, patience=3)
     assert len(list(it.steps())) == 5
     assert (it.state.best, it.state.best_step) == (4.0, 2)
 
 
 def test_what_got_worse_than_a_constant_counts_as_the_constant():
-    both = Look(9, 7.0, {0: (5.0, 1), 1: (1.0, 3)})
+    both = ValidationLoss(9, 7.0, {0: (5.0, 1), 1: (1.0, 3)})
     assert both.cost({0: 2.0, 1: 4.0}) == (2.0 + 3 * 1.0) / 4
     assert both.cost({0: 6.0, 1: 0.5}) == (5.0 + 3 * 0.5) / 4
 
@@ -141,8 +138,8 @@ def drawing(ordered: float = 0.5, texts: bool = False, **choices) -> Trainer:
 def test_a_look_at_drawing_costs_what_drawing_in_order_does():
     it = drawing(steps=2)
     list(it.steps())
-    seen, held = it.watching.look(it.state.step), it.held_out
-    with it.average.applied():
+    seen, held = it.validator.evaluate(it.state.step), it.held_out
+    with it.ema.applied():
         exact = -in_order(it.network.eval(), held.batch(torch.arange(len(held))), held.layout.order)
     assert seen.nats == pytest.approx(float(exact.mean()), rel=1e-5)
     assert [often for _, often in seen.by_slot.values()] == [18] * 3
@@ -150,27 +147,30 @@ def test_a_look_at_drawing_costs_what_drawing_in_order_does():
 
 
 def test_a_look_at_drawing_reads_no_more_than_so_many_tokens_and_asks_of_all_entities(monkeypatch):
-    monkeypatch.setattr(looking, "READ", 2 * 18 * 3)  # of 18 entities, of three properties, twice
-    seen = drawing(ordered=1.0, steps=1).watching.look(0)
+    monkeypatch.setattr(validation, "MAX_TOKENS_READ", 2 * 18 * 3)  # of 18 entities, of three properties, twice
+    seen = drawing(ordered=1.0, steps=1).validator.evaluate(0)
     assert sum(often for _, often in seen.by_slot.values()) == 2 * 18
     assert len(seen.by_slot) == 3
 
 
 def test_looks_and_measures_that_take_only_some_held_out_entities_take_them_from_all_over_the_file(monkeypatch):
     """Of a knowledge base that is sorted by class the last class would else have no say in when to stop."""
-    monkeypatch.setattr(looking, "MOST", 6)
-    monkeypatch.setattr(looking, "FEW", 6)
+    monkeypatch.setattr(validation, "MAX_ENTITIES", 6)
+    monkeypatch.setattr(validation, "MAX_ENTITIES_MEASURED", 6)
     schema = Schema({of: Class(of, {("x",): Property(Number())}) for of in ("First", "Last")})
     known = [Entity(f"{of} {n}", {"x": n / 7}, (of,)) for of in ("First", "Last") for n in range(60)]
     run = tiny_run(steps=1, validation=0.3)
     it = Trainer(Data.prepare(schema, known, run), run, CPU)
-    assert {it.codec.slots[slot].of for slot in it.watching.look(0).by_slot} == {"First", "Last"}
-    assert {row["class"] for row in it.watching.measure()} == {"First", "Last"}
+    assert {it.codec.slots[slot].of for slot in it.validator.evaluate(0).by_slot} == {"First", "Last"}
+    assert {row["class"] for row in it.validator.measure()} == {"First", "Last"}
 
 
 def test_a_look_at_drawing_leaves_texts_out():
     it = drawing(texts=True, steps=1)
-    assert {it.codec.slots[slot].kind for slot in it.watching.look(it.state.step).by_slot} == {"number", "category"}
+    assert {it.codec.slots[slot].kind for slot in it.validator.evaluate(it.state.step).by_slot} == {
+        "number",
+        "category",
+    }
 
 
 def test_looks_that_come_early_do_not_make_all_seem_as_slow(monkeypatch):
@@ -185,13 +185,13 @@ def test_looks_that_come_early_do_not_make_all_seem_as_slow(monkeypatch):
 
 def test_what_a_constant_costs_is_that_of_the_very_values_that_a_look_asks_for(data):
     it = trainer(data, steps=1)
-    assert it.watching.constant_nats.keys() == it.watching.look(it.state.step).by_slot.keys()
-    assert all(nats > 0 for nats in it.watching.constant_nats.values())
+    assert it.validator.constant_nats.keys() == it.validator.evaluate(it.state.step).by_slot.keys()
+    assert all(nats > 0 for nats in it.validator.constant_nats.values())
 
 
 def test_without_steps_and_seconds_it_goes_on_while_it_gets_better(data, monkeypatch):
     nats = iter([5.0, 4.0, *[4.5] * 9])
-    monkeypatch.setattr(Watching, "look", lambda self, step: looked(step, next(nats)))
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step: looked(step, next(nats)))
     monkeypatch.setattr(Trainer, "advance", lambda self: setattr(self.state, "step", self.state.step + 1) or 1.0)
     it = trainer(data, steps=None, patience=3)
     assert len(list(it.steps())) == 500
@@ -202,7 +202,7 @@ def test_where_nobody_sees_it_getting_worse_it_ends_all_the_same(unwatched, monk
     Clock(monkeypatch, step=0.001, look=0.001)
     for seconds in (None, 1e6):
         it = trainer(unwatched, steps=None, seconds=seconds)
-        assert len(list(it.steps())) == UNWATCHED
+        assert len(list(it.steps())) == MAX_STEPS_UNVALIDATED
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_budget_is_used_where_steps_become_faster_while_the_rate_is_high(
     monkeypatch.setattr(Trainer, "advance", busy)
     rates: dict[int | None, list[float]] = {}
     for one in it.steps():
-        rates.setdefault(one.total, []).append(it.pace.rate)
+        rates.setdefault(one.total, []).append(it.schedule.rate)
     totals = [total for total in rates if total is not None]
     assert totals == sorted(totals)
     assert (totals[-1] > totals[0]) == is_more
@@ -308,8 +308,8 @@ def test_of_steps_and_a_budget_the_lesser_counts_where_steps_become_faster(data,
 
 def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(data, monkeypatch):
     costs = {10: 5.0, 20: 4.0, 30: 4.1, 40: 4.2, 50: 4.3}
-    monkeypatch.setattr(Watching, "look", lambda self, step: looked(step, costs.get(step, 3.0)))
-    monkeypatch.setattr(Parts, "gradients", ungraded)
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step: looked(step, costs.get(step, 3.0)))
+    monkeypatch.setattr(ParallelGradients, "compute", ungraded)
     it = trainer(data, steps=200, evaluations=20, course="plateau", tired=3, warmup=0)
     rates = {}
     for progress in it.steps():
@@ -324,8 +324,8 @@ def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(dat
 
 
 def test_where_it_gets_ever_better_the_rate_falls_in_the_last_part(data, monkeypatch):
-    monkeypatch.setattr(Watching, "look", lambda self, step: looked(step, 1 / step))
-    monkeypatch.setattr(Parts, "gradients", ungraded)
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step: looked(step, 1 / step))
+    monkeypatch.setattr(ParallelGradients, "compute", ungraded)
     it = trainer(data, steps=100, evaluations=20, course="plateau", warmup=0)
     rates = []
     for _ in it.steps():
@@ -409,10 +409,10 @@ def test_the_best_averaged_weights_are_kept(data, monkeypatch):
     kept = {}
 
     def look(self, step):
-        kept[step] = [one.clone() for one in self.average.weights]
+        kept[step] = [one.clone() for one in self.ema.weights]
         return looked(step, next(nats))
 
-    monkeypatch.setattr(Watching, "look", look)
+    monkeypatch.setattr(Validator, "evaluate", look)
     for _ in it.steps():
         pass
     it.finish()
@@ -424,12 +424,12 @@ def test_a_look_leaves_the_weights_as_they_were(data):
     it = trainer(data)
     it.advance()
     before = weights(it)
-    assert it.watching.look(it.state.step).nats == it.watching.look(it.state.step).nats
+    assert it.validator.evaluate(it.state.step).nats == it.validator.evaluate(it.state.step).nats
     assert same(before, weights(it))
 
 
 def test_held_out_nats_that_are_without_end_do_not_stop_it(data, monkeypatch):
-    monkeypatch.setattr(Watching, "look", lambda self, step, tokens=None: Look(step, math.inf, {}))
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step, tokens=None: ValidationLoss(step, math.inf, {}))
     it = trainer(data, steps=4, evaluations=2)
     assert len(list(it.steps())) == 4
     assert (it.state.best_step, it.state.history[0]["nats"]) == (2, None)
@@ -444,7 +444,7 @@ def test_a_loss_that_is_no_number_stops_it_with_good_weights(data):
     assert len(told) < 50
     assert it.state.stopped == f"expected a loss that is a number, got none after step {it.state.step}"
     assert all(math.isfinite(one.loss) for one in told)
-    assert all(one.isfinite().all() for one in [*weights(it), *it.average.weights, *it.best])
+    assert all(one.isfinite().all() for one in [*weights(it), *it.ema.weights, *it.best])
 
 
 def test_weights_that_are_no_numbers_stop_it_before_a_step(data):
@@ -455,11 +455,11 @@ def test_weights_that_are_no_numbers_stop_it_before_a_step(data):
     assert list(it.steps()) == []
     assert it.state.step == 1
     assert it.is_done
-    assert all(one.isfinite().all() for one in it.average.weights)
+    assert all(one.isfinite().all() for one in it.ema.weights)
 
 
 def test_held_out_nats_that_are_no_number_stop_it(data, monkeypatch):
-    monkeypatch.setattr(Watching, "look", lambda self, step, tokens=None: Look(step, math.nan, {}))
+    monkeypatch.setattr(Validator, "evaluate", lambda self, step, tokens=None: ValidationLoss(step, math.nan, {}))
     it = trainer(data, steps=4, evaluations=4)
     assert len(list(it.steps())) == 1
     assert it.state.stopped.startswith("expected a loss on the held-out part that is a number")

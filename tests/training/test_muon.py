@@ -8,31 +8,30 @@ from models import phones, tiny_run
 from torch import nn
 
 from kbdisk.model.optimizers import AdamW
-from kbdisk.training import muon
+from kbdisk.training import optimizer
 from kbdisk.training.data import Data
 from kbdisk.training.loop import build
-from kbdisk.training.muon import STRENGTH, TURNED, Muon, orthogonal
-from kbdisk.training.optimizer import optimizer
+from kbdisk.training.optimizer import MUON_RATE, ORTHOGONAL, Muon, build_optimizer, orthogonalize
 
 
 def turned(*parameters, width: int = 4, rate: float = 0.1, decay: float = 0.0) -> Muon:
-    return Muon([{"params": list(parameters), "lr": rate, "weight_decay": decay, TURNED: True}], width, (0.9, 0.98))
+    return Muon([{"params": list(parameters), "lr": rate, "weight_decay": decay, ORTHOGONAL: True}], width, (0.9, 0.98))
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8), (1, 1, 5)])
 def test_singular_values_become_about_one(shape, monkeypatch):
-    monkeypatch.setattr(muon, "is_native", lambda device: False)
+    monkeypatch.setattr(optimizer, "has_native_bfloat16", lambda device: False)
     torch.manual_seed(0)
-    values = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+    values = torch.linalg.svdvals(orthogonalize(torch.randn(shape)))
     assert bool(((values > 0.6) & (values < 1.3)).all())
 
 
 def test_directions_stay_what_they_were(monkeypatch):
-    monkeypatch.setattr(muon, "is_native", lambda device: False)
+    monkeypatch.setattr(optimizer, "has_native_bfloat16", lambda device: False)
     torch.manual_seed(0)
     left, right = (torch.linalg.qr(torch.randn(6, 6))[0] for _ in range(2))
     skew = left @ torch.diag(torch.tensor([5.0, 3.0, 2.0, 1.0, 0.7, 0.5])) @ right.T
-    aligned = left.T @ orthogonal(skew[None])[0] @ right
+    aligned = left.T @ orthogonalize(skew[None])[0] @ right
     assert torch.allclose(aligned, torch.diag(aligned.diag()), atol=1e-4)
     assert bool((aligned.diag() > 0.6).all())
 
@@ -40,13 +39,13 @@ def test_directions_stay_what_they_were(monkeypatch):
 def test_halves_turn_as_floats_do():
     torch.manual_seed(0)
     x = torch.randn(4, 16, 64)
-    if not muon.is_native(x.device):
+    if not optimizer.has_native_bfloat16(x.device):
         pytest.skip("no bfloat16 here")
-    assert torch.linalg.svdvals(orthogonal(x)).sub(1).abs().max() < 0.45
+    assert torch.linalg.svdvals(orthogonalize(x)).sub(1).abs().max() < 0.45
 
 
 def test_nothing_stays_nothing():
-    assert torch.equal(orthogonal(torch.zeros(1, 4, 4)), torch.zeros(1, 4, 4))
+    assert torch.equal(orthogonalize(torch.zeros(1, 4, 4)), torch.zeros(1, 4, 4))
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (32, 4), (8, 16), (3, 8, 48), (5, 7)])
@@ -56,7 +55,7 @@ def test_pieces_cover_a_map_once(shape):
         for piece in turned(parameter)._pieces(parameter):
             piece += 1
             assert min(piece.shape[-2:]) in (4, 5)
-            assert max(piece.shape[-2:]) <= muon.LONG * 4
+            assert max(piece.shape[-2:]) <= optimizer.MAX_ASPECT * 4
     assert torch.equal(parameter, torch.ones(shape))
 
 
@@ -94,9 +93,9 @@ def test_maps_between_widths_are_turned_and_nothing_else_is():
     run = tiny_run()
     data = Data.prepare(*phones(), run)
     network, grown = build(data.codec, run)
-    found = optimizer(network, data.codec, run, grown)
+    found = build_optimizer(network, data.codec, run, grown)
     names = {id(parameter): name for name, parameter in network.named_parameters()}
-    mine = {names[id(one)] for group in found.param_groups if group.get(TURNED) for one in group["params"]}
+    mine = {names[id(one)] for group in found.param_groups if group.get(ORTHOGONAL) for one in group["params"]}
     every = [names[id(one)] for group in found.param_groups for one in group["params"]]
     assert sorted(every) == sorted(names.values())
     assert {
@@ -109,13 +108,13 @@ def test_maps_between_widths_are_turned_and_nothing_else_is():
         for name in mine
         for part in ("bias", "table", "norm", "gain", "names", "presence", "scores", "curve")
     )
-    assert [group["lr"] for group in found.param_groups if group.get(TURNED)] == [STRENGTH]
+    assert [group["lr"] for group in found.param_groups if group.get(ORTHOGONAL)] == [MUON_RATE]
 
 
 def test_adamw_alone_turns_nothing():
     run = tiny_run(optimizer="adamw")
     data = Data.prepare(*phones(), run)
     network, grown = build(data.codec, run)
-    found = optimizer(network, data.codec, run, grown)
+    found = build_optimizer(network, data.codec, run, grown)
     assert type(found) is AdamW
-    assert not any(group.get(TURNED) for group in found.param_groups)
+    assert not any(group.get(ORTHOGONAL) for group in found.param_groups)

@@ -10,7 +10,7 @@ from kbdisk.training import schedule
 
 
 def test_the_rate_rises_to_the_highest_and_falls_to_a_hundredth():
-    shares = [schedule.share(step, 1000, 100) for step in range(1000)]
+    shares = [schedule.rate_factor(step, 1000, 100) for step in range(1000)]
     assert max(shares) == shares[99] == 1.0
     assert shares[:100] == sorted(shares[:100])
     assert shares[99:] == sorted(shares[99:], reverse=True)
@@ -18,14 +18,14 @@ def test_the_rate_rises_to_the_highest_and_falls_to_a_hundredth():
 
 
 def test_a_short_run_warms_up_for_a_fifth_of_it():
-    assert schedule.share(9, 50, 100) == 1.0
-    assert schedule.share(8, 50, 100) < 1.0
+    assert schedule.rate_factor(9, 50, 100) == 1.0
+    assert schedule.rate_factor(8, 50, 100) < 1.0
 
 
 def test_a_run_of_one_step_and_one_without_warmup_have_a_rate():
-    assert schedule.share(0, 1, 100) > 0
-    assert schedule.share(0, 100, 0) == 1.0
-    assert schedule.share(5, None, 0) == 1.0
+    assert schedule.rate_factor(0, 1, 100) > 0
+    assert schedule.rate_factor(0, 100, 0) == 1.0
+    assert schedule.rate_factor(5, None, 0) == 1.0
 
 
 @given(st.integers(1, 500), st.integers(1, 40))
@@ -71,9 +71,9 @@ def test_a_budget_becomes_steps_after_fifty_or_a_few_slow_ones(times, spent, tim
 @pytest.mark.parametrize(("step", "fewer"), [(0, 900), (500, 800), (700, 701), (800, 900), (950, 970), (990, 995)])
 def test_where_there_are_fewer_steps_the_rate_falls_from_where_it_is(step, fewer):
     falls = schedule.fall_again(step, 700, 1000, fewer)
-    before = schedule.share(step, 1000, 0, 700)
-    assert schedule.share(step, fewer, 0, falls) == pytest.approx(before, abs=0.02)
-    assert schedule.share(fewer, fewer, 0, falls) == pytest.approx(0.01)
+    before = schedule.rate_factor(step, 1000, 0, 700)
+    assert schedule.rate_factor(step, fewer, 0, falls) == pytest.approx(before, abs=0.02)
+    assert schedule.rate_factor(fewer, fewer, 0, falls) == pytest.approx(0.01)
     assert 1 <= falls <= max(step, 700)
 
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from kbdisk.training.signals import SIGNALS, stopping
+from kbdisk.training.checkpoint import SIGNALS, stopping
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -13,7 +13,7 @@ from kbdisk.schemas.kinds import Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
-from kbdisk.training.splits import split
+from kbdisk.training.data import split
 
 THING = {
     ("name",): Property(Text()),

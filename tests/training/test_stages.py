@@ -14,9 +14,8 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
 from kbdisk.training import train as training
-from kbdisk.training.members import as_planned, several
 from kbdisk.training.run import Run
-from kbdisk.training.train import NETWORKS, WEIGHTS, Clock, train
+from kbdisk.training.train import NETWORKS, WEIGHTS, Clock, network_runs, planned_run, train
 
 SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), ("c",): Property(Category())})
 
@@ -46,15 +45,15 @@ def test_networks_have_what_experts_before_them_leave():
 
 def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():
     of_all = run(1000.0, members=2)
-    more = several(of_all, 800.0)
+    more = network_runs(of_all, 800.0)
     assert [own.train.seconds for own in more] == [400.0, 400.0]
-    assert [as_planned(of_all, own) for own in more] == several(of_all)
-    assert several(of_all)[0].train.seconds == pytest.approx(300.0)
+    assert [planned_run(of_all, own) for own in more] == network_runs(of_all)
+    assert network_runs(of_all)[0].train.seconds == pytest.approx(300.0)
 
 
 @pytest.mark.parametrize(("first", "begins"), [(0.0, "expert"), (1e9, "network")])
 def test_experts_come_first_where_the_budget_is_long(monkeypatch, first, begins):
-    monkeypatch.setattr(training, "FIRST", first)
+    monkeypatch.setattr(training, "MIN_SECONDS_EXPERTS_FIRST", first)
     seen: list[str] = []
     trained = train(
         SCHEMA,

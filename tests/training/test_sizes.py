@@ -12,11 +12,11 @@ from kbdisk.model.network import ModelConfig
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
-from kbdisk.training import sizing
+from kbdisk.training import train as training
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
-from kbdisk.training.sizing import fitted, left_open
+from kbdisk.training.train import fit_sizes, left_open
 
 SCHEMA = of_one_class({("x",): Property(Number())})
 
@@ -26,10 +26,10 @@ SCHEMA = of_one_class({("x",): Property(Number())})
     ("entities", "width", "batch"), [(20, 64, 64), (1300, 64, 256), (2400, 64, 512), (9000, 128, 512)]
 )
 def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width, batch, monkeypatch):
-    monkeypatch.setattr(sizing, "MANY", 5000)
+    monkeypatch.setattr(training, "MIN_VALUES_WIDE", 5000)
     run = Run.of("default")
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
-    sized = fitted(run, data)
+    sized = fit_sizes(run, data)
     assert (sized.model.width, sized.train.batch) == (width, batch)
     assert (
         replace(
@@ -46,11 +46,11 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
     ("chosen", "rows", "share"), [(None, 30, 0.5), (None, 60, 1.0), (0.25, 60, 0.25), (0.0, 30, 0.0)]
 )
 def test_few_rows_are_not_learnt_in_one_order_alone(chosen, rows, share, monkeypatch):
-    monkeypatch.setattr(sizing, "ENOUGH", 50)
+    monkeypatch.setattr(training, "MIN_ENTITIES_ONE_ORDER", 50)
     run = replace(Run.of("synthetic"), hiding=Hiding(ordered=chosen))
     assert (("hiding", "ordered") in left_open(run)) == (chosen is None)
     entities = [Entity(str(i), {"x": i}) for i in range(rows + rows // 9)]
-    assert fitted(run, Data.prepare(SCHEMA, entities, run)).hiding.ordered == share
+    assert fit_sizes(run, Data.prepare(SCHEMA, entities, run)).hiding.ordered == share
 
 
 def test_what_is_asked_again_only_where_something_is_given_is_left_open():
@@ -63,4 +63,4 @@ def test_what_is_asked_again_only_where_something_is_given_is_left_open():
 
 def test_a_size_that_was_chosen_stays():
     run = Run(model=ModelConfig(width=32), train=TrainConfig(batch=7, seconds=1))
-    assert fitted(run, Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(30)], run)) == run
+    assert fit_sizes(run, Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(30)], run)) == run

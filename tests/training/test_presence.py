@@ -17,7 +17,7 @@ from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training import loop
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
-from kbdisk.training.recording import Recorded, _settle, lacking_together, relearn
+from kbdisk.training.presence import PresenceExamples, _select, lacking_together, refit
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -52,7 +52,7 @@ def finished(entities: list[Entity], **choices) -> Trainer:
 def test_what_is_held_out_tells_that_more_is_known_and_values_are_believed_as_before():
     one = finished(MOVING)
     before = {name: weight.clone() for name, weight in one.network.state_dict().items()}
-    assert relearn(one.network, one.tokens, one.held_out, seed=0)
+    assert refit(one.network, one.tokens, one.held_out, seed=0)
     after = one.network.state_dict()
     changed = {name for name, weight in after.items() if not torch.equal(weight, before[name])}
     assert changed == {"presence.weight", "presence.bias"}
@@ -68,7 +68,7 @@ def test_cars_are_given_no_legs():
 
 
 def test_without_it_they_are(monkeypatch):
-    monkeypatch.setattr(loop, "relearn", lambda *told: None)
+    monkeypatch.setattr(loop, "refit", lambda *told: None)
     model = train(schema(), MOVING, tiny_run(steps=20, validation=0.2), CPU, lambda progress: None)
     model = calibrated(model, presence=Line())
     filled = {(one.entity.tree["kind"], path) for one in complete(model, MOVING, fill="likely") for path in one.filled}
@@ -112,14 +112,14 @@ def test_who_has_not_learnt_it_at_all_does_not_learn_it_then(monkeypatch, choice
     def never(*told: object) -> None:
         raise AssertionError("it was learnt")
 
-    monkeypatch.setattr(loop, "relearn", never)
-    finished(MOVING, **choices).settle(lambda progress: None)
+    monkeypatch.setattr(loop, "refit", never)
+    finished(MOVING, **choices).refit_presence(lambda progress: None)
 
 
 def test_where_nothing_is_lacking_nothing_changes():
     one = finished([moving(i, everything=True) for i in range(40)])
     before = one.network.presence.bias.clone()
-    assert not relearn(one.network, one.tokens, one.held_out, seed=0)
+    assert not refit(one.network, one.tokens, one.held_out, seed=0)
     assert torch.equal(one.network.presence.bias, before)
 
 
@@ -128,14 +128,14 @@ def test_what_serves_those_that_judge_no_better_is_not_taken():
     torch.nn.init.zeros_(head.weight)
     torch.nn.init.zeros_(head.bias)
 
-    def recorded(there: list[float]) -> Recorded:
+    def recorded(there: list[float]) -> PresenceExamples:
         x = torch.tensor([[-1.0], [-1.0], [1.0], [1.0]]).double()
-        return Recorded(x, torch.zeros(4).double(), torch.tensor(there).double(), torch.ones(4).double())
+        return PresenceExamples(x, torch.zeros(4).double(), torch.tensor(there).double(), torch.ones(4).double())
 
     yes, no = recorded([0, 0, 1, 1]), recorded([1, 1, 0, 0])
-    assert not _settle(head, yes, no)
+    assert not _select(head, yes, no)
     assert float(head.weight.detach()) == 0
-    assert _settle(head, yes, yes)
+    assert _select(head, yes, yes)
     assert float(head.weight.detach()) > 1
 
 
@@ -144,6 +144,8 @@ def test_weights_are_the_likeliest_ones_so_near_to_those_before():
     torch.nn.init.zeros_(head.weight)
     torch.nn.init.zeros_(head.bias)
     x = torch.zeros(4, 1).double()
-    three = Recorded(x, torch.zeros(4).double(), torch.tensor([1.0, 1, 1, 0]).double(), torch.full((4,), 1e6).double())
-    assert _settle(head, three, three)
+    three = PresenceExamples(
+        x, torch.zeros(4).double(), torch.tensor([1.0, 1, 1, 0]).double(), torch.full((4,), 1e6).double()
+    )
+    assert _select(head, three, three)
     assert torch.sigmoid(head.bias).item() == pytest.approx(0.75, abs=1e-4)

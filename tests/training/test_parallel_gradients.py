@@ -12,8 +12,7 @@ from torch import nn
 
 from kbdisk.rng import thread_generator, use_generator
 from kbdisk.training.data import Data
-from kbdisk.training.loop import Trainer
-from kbdisk.training.parts import Parts, min_entities
+from kbdisk.training.loop import ParallelGradients, Trainer, min_entities
 
 LEAST = 8  # entities of a part
 
@@ -43,7 +42,7 @@ class Line(nn.Module):
 def test_the_gradient_is_that_of_all_entities(cores, count, threads):
     threads(cores)
     line, entities = Line(), torch.arange(count)
-    found = Parts(line, 3, LEAST).gradients(entities, line.cost)
+    found = ParallelGradients(line, 3, LEAST).compute(entities, line.cost)
     mean = float((entities.double() ** 2).mean())
     assert float(line.slope.grad) == pytest.approx(mean)
     assert (found.total, found.nats) == pytest.approx((3 * mean, 3 * mean))
@@ -58,7 +57,7 @@ def test_no_part_is_small_and_there_are_no_more_than_wanted(count, parts):
         met.append(part)
         return line.cost(entities, part)
 
-    Parts(line, 3, LEAST).gradients(torch.arange(count), cost)
+    ParallelGradients(line, 3, LEAST).compute(torch.arange(count), cost)
     assert sorted(met) == list(range(parts))
 
 
@@ -71,7 +70,7 @@ def test_large_entities_are_parted_where_there_are_few():
 def test_it_leaves_as_many_threads_as_there_were(threads):
     threads(2)
     line = Line()
-    Parts(line, 2, LEAST).gradients(torch.arange(2 * LEAST), line.cost)
+    ParallelGradients(line, 2, LEAST).compute(torch.arange(2 * LEAST), line.cost)
     assert torch.get_num_threads() == 2
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from kbdisk.training.card import markdown, no_better, number, quality, text, trained_how, trained_on
-from kbdisk.training.folder import card
+from kbdisk.store.card import markdown, no_better, number, quality, text, trained_how, trained_on
+from kbdisk.store.folder import card
 
 ROW = {"class": "", "path": "weight", "kind": "quantity", "known": 1057, "n": 60, "metric": "MAE"}
 WEIGHT = ROW | {"constant": 31.234567, "ours": 25.2, "better": 1 - 25.2 / 31.234567}

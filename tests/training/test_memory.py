@@ -10,7 +10,7 @@ from models import phones, tiny_run
 
 from kbdisk.errors import ConfigError, TrainingError
 from kbdisk.model.network import ModelConfig
-from kbdisk.training import loop, room
+from kbdisk.training import loop
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, build
 
@@ -24,7 +24,7 @@ def data() -> Data:
 
 def held(data: Data, model: ModelConfig) -> int:
     """The bytes that training holds of a network at least."""
-    return 6 * 4 * room.parameters(data.codec, model)
+    return 6 * 4 * loop.count_parameters(data.codec, model)
 
 
 @pytest.mark.parametrize(("width", "heads"), [(16, 2), (60, 4), (64, 1)])
@@ -32,25 +32,25 @@ def test_parameters_are_counted_without_a_network(data, width, heads):
     run = tiny_run()
     run = replace(run, model=replace(run.model, width=width, heads=heads))
     network, _ = build(data.codec, run)
-    assert room.parameters(data.codec, run.model) == sum(one.numel() for one in network.parameters())
+    assert loop.count_parameters(data.codec, run.model) == sum(one.numel() for one in network.parameters())
 
 
 def test_what_fits_is_trained_and_what_does_not_is_refused_before_it_is_made(monkeypatch, data):
     run = tiny_run()
     wanted = held(data, run.model)
-    monkeypatch.setattr(room, "_memory", lambda: int(wanted / 0.9) + 2)
+    monkeypatch.setattr(loop, "_memory", lambda: int(wanted / 0.9) + 2)
     Trainer(data, run, CPU)
-    monkeypatch.setattr(room, "_memory", lambda: int(wanted / 0.9) - 2)
+    monkeypatch.setattr(loop, "_memory", lambda: int(wanted / 0.9) - 2)
     monkeypatch.setattr(loop, "build", lambda codec, run: pytest.fail("it was made"))
     with pytest.raises(ConfigError, match=r"^model.width = .*: expected a network that can be trained in "):
         Trainer(data, run, CPU)
 
 
 def test_what_is_wrong_is_said_in_one_line(monkeypatch, data):
-    monkeypatch.setattr(room, "_memory", lambda: 10_000_000_000)
-    monkeypatch.setattr(room, "parameters", lambda codec, model: 2_000_000_000)
+    monkeypatch.setattr(loop, "_memory", lambda: 10_000_000_000)
+    monkeypatch.setattr(loop, "count_parameters", lambda codec, model: 2_000_000_000)
     with pytest.raises(ConfigError) as told:
-        room.check_room(data.codec, replace(tiny_run().model, width=512), CPU)
+        loop.check_memory(data.codec, replace(tiny_run().model, width=512), CPU)
     assert str(told.value) == (
         "model.width = 512: expected a network that can be trained in 9.0 GB of memory, got 2,000 million parameters, "
         "which need 48.0 GB. Give a smaller width, or the default preset."
@@ -58,26 +58,26 @@ def test_what_is_wrong_is_said_in_one_line(monkeypatch, data):
 
 
 def test_another_device_has_its_own_memory(monkeypatch, data):
-    monkeypatch.setattr(room, "_memory", lambda: 1)
-    room.check_room(data.codec, tiny_run().model, torch.device("cuda"))
+    monkeypatch.setattr(loop, "_memory", lambda: 1)
+    loop.check_memory(data.codec, tiny_run().model, torch.device("cuda"))
 
 
 def test_a_machine_that_does_not_say_is_trusted(monkeypatch, data):
     def refused(_name: str) -> int:
         raise ValueError("unrecognized configuration name")
 
-    monkeypatch.setattr(room.os, "sysconf", refused, raising=False)
-    room.check_room(data.codec, tiny_run().model, CPU)
+    monkeypatch.setattr(loop.os, "sysconf", refused, raising=False)
+    loop.check_memory(data.codec, tiny_run().model, CPU)
 
 
 @pytest.mark.parametrize(
     "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
 )
 def test_a_step_that_does_not_fit_into_memory_is_refused_in_one_line(error):
-    with pytest.raises(TrainingError, match="got one of 1,000 entities at width 64"), room.within_memory(1000, 64):
+    with pytest.raises(TrainingError, match="got one of 1,000 entities at width 64"), loop.within_memory(1000, 64):
         raise error
 
 
 def test_other_errors_of_a_step_are_not_taken_for_a_lack_of_memory():
-    with pytest.raises(RuntimeError, match="shapes"), room.within_memory(1000, 64):
+    with pytest.raises(RuntimeError, match="shapes"), loop.within_memory(1000, 64):
         raise RuntimeError("shapes do not match")

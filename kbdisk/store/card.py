@@ -1,4 +1,4 @@
-"""The card of a model: what it is, what it was trained on, how, how good it is, what it's for. From plain data alone.
+"""The model card: the README.md of a model folder, with its training data, settings, quality and limits.
 
 `config` is what config.json says, `metrics` what metrics.json says; either may come from a folder that somebody else
 wrote, so any of its values may be missing or of another type: then it is left out, or shown as it is.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from kbdisk.printable import plain_line
 from kbdisk.schemas.text.units import shown_unit
-from kbdisk.training.configfile import Told
+from kbdisk.store.files import JsonObject
 
 FEW = 30  # hidden values: a figure of fewer says little
 LONG = 70  # characters of anything
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     better: str
 
 
-def trained_on(config: Told) -> dict[str, str]:
+def trained_on(config: JsonObject) -> dict[str, str]:
     """What it was trained on."""
     counts, source, facts = config["counts"], config["source"], config["facts"]
     entities = f"{number(counts.get('training'))} trained on, {number(counts.get('validation'))} held out"
@@ -48,7 +48,7 @@ def trained_on(config: Told) -> dict[str, str]:
     )
 
 
-def trained_how(config: Told) -> dict[str, str]:
+def trained_how(config: JsonObject) -> dict[str, str]:
     """How it was trained, and with what."""
     run, facts, counts = config["run"], config["facts"], config["counts"]
     steps = number(facts.get("steps"))
@@ -70,7 +70,7 @@ def trained_how(config: Told) -> dict[str, str]:
     )
 
 
-def _experts(counts: Told) -> dict[str, str]:
+def _experts(counts: JsonObject) -> dict[str, str]:
     """The experts that have a weight: of how many values or properties."""
     values = number(counts.get("latent_knn") or None)
     names = {
@@ -85,14 +85,14 @@ def _experts(counts: Told) -> dict[str, str]:
     return {"latent kNN": values if values == NONE else f"{values} values", **properties}
 
 
-def quality(metrics: Told) -> list[Row]:
+def quality(metrics: JsonObject) -> list[Row]:
     """A row for each property that was measured; those of several classes by their classes."""
     rows = metrics["quality"]
     several = len({str(row.get("class")) for row in rows}) > 1
     return [_row(row, several) for row in rows]
 
 
-def no_better(metrics: Told) -> list[str]:
+def no_better(metrics: JsonObject) -> list[str]:
     """The properties that a constant tells as well, of those that were measured often enough to say so."""
     rows = metrics["quality"]
     several = len({str(row.get("class")) for row in rows}) > 1
@@ -120,7 +120,7 @@ def text(value: Any) -> str:
     return told if len(told) <= LONG else told[: LONG - 1] + "…"
 
 
-def markdown(config: Told, metrics: Told, name: str) -> str:
+def markdown(config: JsonObject, metrics: JsonObject, name: str) -> str:
     """The card, for a model folder of this name."""
     plain = plain_line(name).replace("`", "")
     parts = [
@@ -162,7 +162,7 @@ LIMITS = """\
 - The folder holds ids, labels and pieces of the source's text. Give it to nobody who may not see the source."""
 
 
-def _quality(metrics: Told) -> str:
+def _quality(metrics: JsonObject) -> str:
     rows = quality(metrics)
     if not rows:
         return "Nothing was held out, or nothing of it was measured."
@@ -179,7 +179,7 @@ def _quality(metrics: Told) -> str:
     )
 
 
-def _weak(metrics: Told) -> str:
+def _weak(metrics: JsonObject) -> str:
     names = no_better(metrics)
     some = ", ".join(map(_code, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return f"\n- It tells no better than a constant: {some}." if names else ""
@@ -189,7 +189,7 @@ def _pairs(told: Mapping[str, str]) -> str:
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {_escaped(value)} |" for name, value in told.items())])
 
 
-def _row(row: Told, several: bool) -> Row:
+def _row(row: JsonObject, several: bool) -> Row:
     path, better = text(row.get("path", NONE)), row.get("better")
     return Row(
         f"{text(row.get('class'))}.{path}" if several else path,

@@ -1,13 +1,13 @@
-"""Labels, and numbers that come again and again, are drawn as often as training had them.
+"""Label frequencies: the biases of labels, and of atoms of numbers, are moved until drawing has training's frequencies.
 
-A network that has learnt rows by heart takes what is common too often for others: of one table 20 % of the rows were of
-customers who had left, and of those that were drawn 18 %. So what has learnt to draw in one order draws once more,
-entities with the properties of real ones, and the bias of each label moves by how much more or less often it was
-believed than it occurs: Newton's steps, each by new entities, each counting less than those before it. Of a number the
-labels are its atoms and all other values, where it has weights of its own; what the curve between them is rounded to
-counts with the atom that it is. Nothing is moved of sets, links, labels told by their words or by their order.
+A network that has overfitted rows draws common labels too rarely: of one table 20 % of the rows were of customers who had
+left, and of those that were drawn 18 %. So a network that has learnt to draw in one order draws entities with the
+properties of real ones, and the bias of each label moves by how far its believed frequency is from that in training:
+Newton's steps, each by new entities, each counting less than those before it. The labels of a number are its atoms and all
+other values, where it has weights of its own; density that is rounded to an atom counts with the atom. Sets, links,
+ordered labels and labels embedded by their text are left as they are.
 
-L labels, of all columns   S slots   C columns
+L  labels of all columns   S  slots   C  columns
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from kbdisk.model.beliefs import Asked, Beliefs
 from kbdisk.model.diffusion import at_once, reveal
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
-from kbdisk.training.looking import drawn
+from kbdisk.training.validation import drawable
 
 ENTITIES = 16_384  # that are drawn, in all
 CHUNK = 1 << 16  # values that are counted at once
-LEAST = 1 << 20  # values that may be read on the way, of however short a run
-LONG = 4  # times as many values as half of the entities have at most: what is longer is not drawn
-SURE = 2.0  # that count against moving: what is rarer among those drawn at once moves less
-FAR = 1.0  # no step is longer
-FULL = 1  # after how many further steps each begins to count less than the one before
-TINY = 1e-9  # of what is divided by
+MIN_READ = 1 << 20  # values that may be read on the way, of however short a run
+MAX_LENGTH_RATIO = 4  # times as many values as half of the entities have at most: what is longer is not drawn
+PRIOR_COUNT = 2.0  # that count against moving: what is rarer among those drawn at once moves less
+MAX_STEP = 1.0  # no step is longer
+FULL_STEPS = 1  # after how many further steps each begins to count less than the one before
+EPSILON = 1e-9  # of what is divided by
 SEED = 7  # what this draws by is mixed of that and the run's seed
 
 
@@ -83,12 +83,12 @@ class Biases:
         for _, batch in batches(tokens, CHUNK):
             begin, end = batch.spans[self.kind]
             label, place = self.numbers(batch.values[self.kind]), self.start[batch.slot[begin:end]]
-            there = drawn(batch)[begin:end] & (label >= 0) & (place >= 0)
+            there = drawable(batch)[begin:end] & (label >= 0) & (place >= 0)
             count += (place + label)[there].bincount(minlength=len(count))
         return count
 
 
-class OfLabels(Biases):
+class CategoryBiases(Biases):
     """Those of categories."""
 
     kind = "category"
@@ -110,7 +110,7 @@ class OfLabels(Biases):
     def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
         """What has never been met is not drawn."""
         probs: Tensor = belief.probs.double()
-        probs = probs / probs.sum(1, keepdim=True).clamp(min=TINY)
+        probs = probs / probs.sum(1, keepdim=True).clamp(min=EPSILON)
         return probs, probs * (1 - probs)
 
     def numbers(self, codes: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class OfLabels(Biases):
         return codes
 
 
-class OfAtoms(Biases):
+class AtomBiases(Biases):
     """Those of numbers: label 0 is all that is no atom."""
 
     kind = "number"
@@ -155,7 +155,7 @@ class OfAtoms(Biases):
 def biases(network: DiSK, codec: Codec, tokens: Tokens) -> list[Biases]:
     """All that a network has, by what it was trained on."""
     decoders = dict(network.kinds.decoders.items())
-    every = (kind.of(decoders.get(kind.kind), codec, tokens) for kind in (OfLabels, OfAtoms))
+    every = (kind.of(decoders.get(kind.kind), codec, tokens) for kind in (CategoryBiases, AtomBiases))
     return [one for one in every if one is not None]
 
 
@@ -187,12 +187,14 @@ class Believed:
         lacking = own.common * rows - self.mass
         # In a column of two labels both move, and either would be enough: Boehning's bound has it for any number.
         bound = 1 - 1 / labels.clamp(min=1)
-        step: Tensor = bound * lacking / (self.slope + SURE + chance / self.slope.clamp(min=TINY))
-        return step.clamp(-FAR, FAR)
+        step: Tensor = bound * lacking / (self.slope + PRIOR_COUNT + chance / self.slope.clamp(min=EPSILON))
+        return step.clamp(-MAX_STEP, MAX_STEP)
 
 
 @torch.no_grad()
-def even(network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, told: Callable[[int, int], None]) -> None:
+def match_label_frequencies(
+    network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, told: Callable[[int, int], None]
+) -> None:
     """Move the biases of a network's labels until it draws them as often as training has them.
 
     No more than so many values are read for it: how long that takes is no matter of the clock, so it is the same again.
@@ -200,17 +202,19 @@ def even(network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, told
     every = biases(network, codec, tokens) if len(tokens) else []
     if not every:
         return
-    usual = (tokens.sizes <= LONG * tokens.sizes.median()).nonzero()[:, 0]  # one long list would make all of them slow
+    usual = (tokens.sizes <= MAX_LENGTH_RATIO * tokens.sizes.median()).nonzero()[
+        :, 0
+    ]  # one long list would make all of them slow
     longest = max(int(tokens.sizes[usual].max()), 1)
     size = at_once(longest)
-    turns = min(math.ceil(ENTITIES / size), max(most, LEAST) // (size * longest * (longest + 1) // 2))
+    turns = min(math.ceil(ENTITIES / size), max(most, MIN_READ) // (size * longest * (longest + 1) // 2))
     generator = torch.Generator(tokens.slot.device).manual_seed(derive_seed(seed, SEED))
     for turn in range(1, turns + 1):
         some = usual[torch.randint(len(usual), (size,), generator=generator, device=usual.device)]
         believed = {one.kind: Believed(one) for one in every}
         _draw(network, tokens, some, generator, believed)
         for one in believed.values():
-            one.biases.bias.add_((one.step() / max(turn - FULL, 1)).to(one.biases.bias))
+            one.biases.bias.add_((one.step() / max(turn - FULL_STEPS, 1)).to(one.biases.bias))
         told(turn, turns)
 
 
@@ -219,7 +223,7 @@ def _draw(
 ) -> None:
     """Draw the values of some entities anew, as `sampling` does: with nothing else to go by."""
     batch = tokens.batch(some)
-    batch = batch.only(drawn(batch))
+    batch = batch.only(drawable(batch))
     batch = replace(batch, known=torch.zeros_like(batch.known))
 
     def say(beliefs: Beliefs) -> Mapping[str, Tensor]:

@@ -27,13 +27,10 @@ from kbdisk.leaves.number import NumberConfig
 from kbdisk.leaves.text.codec import TextConfig
 from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.schema import Schema
-from kbdisk.training import files as modelfiles
-from kbdisk.training import folder as modelfolder
-from kbdisk.training import swapping
-from kbdisk.training.configfile import checksum
-from kbdisk.training.files import FORMAT, Files
-from kbdisk.training.folder import open_folder, save
-from kbdisk.training.place import refuse_place
+from kbdisk.store import files as modelfiles
+from kbdisk.store import folder as modelfolder
+from kbdisk.store.files import FORMAT, Files, checksum, refuse_output_path
+from kbdisk.store.folder import open_folder, save
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -191,7 +188,7 @@ def test_nothing_in_a_folder_is_a_pickle(saved):
             assert data[8:9] == b"{", name  # behind the length of the header, which may be any bytes
         else:
             assert not data.startswith((b"\x80", b"PK")), name
-    sources = [Path(one.__file__).read_text() for one in (modelfolder, modelfiles, swapping)]
+    sources = [Path(one.__file__).read_text() for one in (modelfolder, modelfiles)]
     assert not re.search("pickle|torch\\.load|eval\\(|exec\\(", "".join(sources).replace(".eval()", ""))
 
 
@@ -248,7 +245,7 @@ def test_an_empty_folder_and_parents_that_are_missing_are_no_obstacle(tiny_model
 def test_a_model_is_not_put_where_one_is(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CheckpointError, match="expected a folder of its own"):
-        refuse_place(place)
+        refuse_output_path(place)
 
 
 def test_a_file_is_never_replaced(tiny_model, tmp_path):
@@ -269,14 +266,14 @@ def test_a_link_to_a_folder_stays_one(tiny_model, folder, tmp_path):
 
 
 def test_a_save_that_fails_changes_nothing(tiny_model, folder, monkeypatch):
-    before, put = contents(folder), swapping.put
+    before, put = contents(folder), modelfolder.write_file
 
     def full(file: Path, data: bytes) -> None:
         if file.name == "README.md":
             raise OSError(28, "No space left on device")
         put(file, data)
 
-    monkeypatch.setattr(swapping, "put", full)
+    monkeypatch.setattr(modelfolder, "write_file", full)
     with pytest.raises(CheckpointError, match="cannot be written: no space left on device"):
         save(tiny_model, folder, force=True)
     assert contents(folder) == before
@@ -296,7 +293,7 @@ def test_a_model_whose_weights_are_no_numbers_is_not_saved(saved, tmp_path):
 def test_whoever_looks_while_a_model_is_replaced_finds_one(saved, folder):
     other = Path(shutil.copytree(saved, folder.with_name("other")))
     script = (
-        "import sys; from pathlib import Path; from kbdisk.training.swapping import _exchange\n"
+        "import sys; from pathlib import Path; from kbdisk.store.folder import _exchange\n"
         "print('ready', flush=True)\n"
         "while True: _exchange(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
@@ -318,7 +315,7 @@ def test_whoever_looks_while_a_model_is_replaced_finds_one(saved, folder):
 
 SAVING = """
 import sys, torch
-from kbdisk.training.folder import open_folder, save
+from kbdisk.store.folder import open_folder, save
 trained = open_folder(sys.argv[1], torch.device("cpu"))
 print("ready", flush=True)
 while True:
@@ -338,7 +335,7 @@ def test_a_save_that_is_killed_leaves_the_old_model_or_the_new_one(saved, folder
 
 
 def test_where_folders_cannot_be_swapped_at_once_one_is_moved_after_the_other(tiny_model, folder, monkeypatch):
-    monkeypatch.setattr(swapping.sys, "platform", "other")
+    monkeypatch.setattr(modelfolder.sys, "platform", "other")
     changed_config(folder, written="before")
     save(tiny_model, folder, force=True)
     assert Files.of(folder).config["written"] != "before"

@@ -1,4 +1,4 @@
-"""One process at a time trains into a folder: a lock beside it, which goes with its process, however that ends."""
+"""The training lock: one process at a time trains into a folder. The lock ends with its process; no torch is loaded."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ SUFFIX = ".training.lock"
 
 
 def refuse_busy(model: FilePath) -> None:
-    """CheckpointError where a model is being trained: best asked before anything is read."""
+    """CheckpointError where another process trains this model; checked before anything is read."""
     if model.parent.is_dir():
-        with alone(model):
+        with training_lock(model):
             pass
 
 
 @contextlib.contextmanager
-def alone(model: FilePath) -> Iterator[None]:
-    """Nobody else trains a model into this folder meanwhile; CheckpointError where somebody does already."""
+def training_lock(model: FilePath) -> Iterator[None]:
+    """Holds the lock of a model folder for the length of the block; CheckpointError where another process holds it."""
     file = model.with_name(model.name + SUFFIX)
     try:
         model.parent.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,18 @@
-"""A model folder: a model is written there, all of it or nothing, and opened again. What is opened believes the same
-to the last bit, and nothing that a folder holds can run code: it is JSON, YAML, and numbers.
+"""The model folder: saved atomically, and opened so that predictions equal those before saving to the last bit.
+
+A folder holds JSON, YAML and tensors; nothing in it can run code.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import json
 import math
 import os
+import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,20 +22,20 @@ from typing import Any
 import torch
 
 from kbdisk import tensors
+from kbdisk.atomic import part_of, remove_dead_parts, sync_folder, umask
 from kbdisk.data import Codec
 from kbdisk.errors import RESTORE, CheckpointError, SchemaError
 from kbdisk.experts import serialize
 from kbdisk.leaves.tokenizer import Tokenizer
+from kbdisk.locks import is_locked
 from kbdisk.metrics import Constants
 from kbdisk.model.network import DiSK
 from kbdisk.schemas.yaml import loads as loads_schema
-from kbdisk.styles import Styles
-from kbdisk.training import swapping
-from kbdisk.training.card import markdown
-from kbdisk.training.configfile import CONFIG, Told, checksum
-from kbdisk.training.files import (
+from kbdisk.store.card import markdown
+from kbdisk.store.files import (
     CARD,
     CODEC,
+    CONFIG,
     EXPERTS,
     FORMAT,
     HABITS,
@@ -41,25 +46,29 @@ from kbdisk.training.files import (
     SPLIT,
     WORDS,
     Files,
+    JsonObject,
+    checksum,
+    refuse_output_path,
 )
-from kbdisk.training.place import refuse_place
+from kbdisk.styles import Styles
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 
 MEASURED = ("quality", "history", "constants", "calibration", "unlike_level")  # of the record, in metrics.json
-CONSENT = "KBDISK_SENTENCE_ENCODER"  # the name of the one that opened models may load
+CONSENT = "KBDISK_SENTENCE_ENCODER"  # environment variable: the sentence encoder that opened models may load
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 
 def save(trained: Trained, folder: str | os.PathLike[str], force: bool = False) -> None:
     """Write a model. Only a model is ever replaced, and that with `force` alone."""
-    refuse_place(folder, force)
+    refuse_output_path(folder, force)
     place = FilePath(folder).resolve()  # a link stays one: what it leads to is replaced
     contents = _contents(trained, place.name, str(folder))
     try:
-        with swapping.replacing(place) as part:
+        with atomic_replace(place) as part:
             for name, data in contents.items():
-                swapping.put(part / name, data)
-            refuse_place(place, force)  # the world may have changed meanwhile
+                write_file(part / name, data)
+            refuse_output_path(place, force)  # the world may have changed meanwhile
     except OSError as error:
         problem = f"cannot be written: {(error.strerror or str(error)).lower()}."
         raise CheckpointError(str(folder), problem) from error
@@ -69,12 +78,12 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     """The model of a folder, on a device; CheckpointError where the folder is not as it was written."""
     files = Files.of(folder)
     files.check_sizes()
-    with files.understood(CONFIG):
+    with files.refusing_malformed(CONFIG):
         run = Run.from_json(files.config["run"])
     codec = _codec(files)
     first, *others = _members(files, codec, run, device)
     split, metrics = files.json(SPLIT), files.json(METRICS)
-    with files.understood(METRICS):
+    with files.refusing_malformed(METRICS):
         _refuse_metrics(codec, metrics)
         _refuse_calibration(metrics["calibration"])
         if not isinstance(metrics["unlike_level"], int | float | None):
@@ -140,13 +149,13 @@ def _networks(trained: Trained, where: str) -> dict[str, bytes]:
     return files
 
 
-def _metrics(record: Record) -> Told:
+def _metrics(record: Record) -> JsonObject:
     """What metrics.json says."""
-    told: Told = _finite({name: getattr(record, name) for name in MEASURED})
+    told: JsonObject = _finite({name: getattr(record, name) for name in MEASURED})
     return told
 
 
-def _config(trained: Trained) -> Told:
+def _config(trained: Trained) -> JsonObject:
     """What config.json says, but for the other files."""
     record, classes = trained.record, trained.schema.classes
     counts = {
@@ -168,7 +177,7 @@ def _config(trained: Trained) -> Told:
         "facts": _finite(record.facts),
         "run": trained.run.to_json(),
     }
-    plain: Told = json.loads(_json(told))  # as it will be read: its checksum is of that
+    plain: JsonObject = json.loads(_json(told))  # as it will be read: its checksum is of that
     return plain
 
 
@@ -185,7 +194,7 @@ def _finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def _listed(data: bytes) -> Told:
+def _listed(data: bytes) -> JsonObject:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
@@ -199,15 +208,15 @@ def _codec(files: Files) -> Codec:
         raise CheckpointError(error.where, error.problem) from error
     words = None
     if files.has(WORDS):
-        with files.understood(WORDS):
+        with files.refusing_malformed(WORDS):
             words = Tokenizer.from_bytes(files.read(WORDS))
             len(words)
     told = files.json(CODEC)
-    with files.understood(CODEC):
+    with files.refusing_malformed(CODEC):
         return Codec.from_json(told, schema, words)
 
 
-def _refuse_metrics(codec: Codec, metrics: Told) -> None:
+def _refuse_metrics(codec: Codec, metrics: JsonObject) -> None:
     """TypeError and its like for constants that their properties cannot have, and for measures that are no numbers."""
     for slot, constant in Constants.from_json(metrics["constants"]).slots.items():
         if codec.slots[slot].kind == "number":  # of whole ones, too, the median may lie between two
@@ -223,7 +232,7 @@ def _refuse_metrics(codec: Codec, metrics: Told) -> None:
             raise TypeError("a row of quality has a value of another type")
 
 
-def _refuse_calibration(calibration: Told) -> None:
+def _refuse_calibration(calibration: JsonObject) -> None:
     """TypeError and its like for a calibration that is none. Empty: nothing was held out."""
     if not calibration:
         return
@@ -255,7 +264,7 @@ def _styles(files: Files, codec: Codec) -> Styles | None:
     if not files.has(HABITS):
         return None
     told = files.json(HABITS)
-    with files.understood(HABITS):
+    with files.refusing_malformed(HABITS):
         return Styles.from_json(codec.schema, told)
 
 
@@ -271,22 +280,22 @@ def _expert(files: Files, codec: Codec, device: torch.device, name: str, file: s
     """The experts of a kind; None where the model has none."""
     if not files.has(file):
         return None
-    with files.understood(file):
-        return serialize.read(name, files.sound(file), codec, device)
+    with files.refusing_malformed(file):
+        return serialize.read(name, files.verified(file), codec, device)
 
 
 def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:
     """The network that the run and the codec tell of, with the folder's weights, which have to fit it."""
-    file = files.sound(name)
+    file = files.verified(name)
     shapes = tensors.shapes(file)
     sizes: list[Any] = [run.model, *codec.config.kinds.values()]
-    with files.understood(CONFIG):
+    with files.refusing_malformed(CONFIG):
         most = max(getattr(one, name, 0) for one in sizes for name in ("layers", "blocks"))
     if shapes.get("query") != (run.model.width,) or most > len(shapes):
         problem = f"expected weights of width {run.model.width} and {most} layers, got others. {RESTORE}"
         raise CheckpointError(str(file), problem)  # before a network of any size is built
     _refuse_encoder(files, codec)
-    with files.understood(CODEC), torch.random.fork_rng(devices=[]):
+    with files.refusing_malformed(CODEC), torch.random.fork_rng(devices=[]):
         network = DiSK(codec, run.model)
     tensors.put(network, file)
     return network
@@ -298,3 +307,69 @@ def _refuse_encoder(files: Files, codec: Codec) -> None:
     if name is not None and os.environ.get(CONSENT) != name:
         problem = f"reads text by the sentence encoder {str(name)!r}, which is loaded from outside this folder."
         raise CheckpointError(files.path(CODEC), f"{problem} Where you trust it, set {CONSENT} to that name.")
+
+
+# ---------------------------------------------------------------- atomic replacement
+
+
+@contextlib.contextmanager
+def atomic_replace(place: FilePath) -> Iterator[FilePath]:
+    """A new empty folder that replaces `place` at once when the block ends; after an error `place` is unchanged."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    remove_dead_parts(place)
+    part = part_of(place)
+    try:
+        part.mkdir(0o700)
+        with _locked(part):
+            yield part
+            part.chmod(0o777 & ~umask())
+            sync_folder(part)
+            if place.exists() and any(place.iterdir()):
+                _exchange(part, place)
+            else:
+                os.replace(part, place)  # noqa: PTH105 - one call, which a test makes fail
+            sync_folder(place.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(part: FilePath) -> Iterator[None]:
+    """Locks a folder that this process fills, so that no other process removes it as a dead part."""
+    if os.name != "posix":
+        yield
+        return
+    descriptor = os.open(part, os.O_RDONLY)
+    try:
+        is_locked(descriptor)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def write_file(file: FilePath, data: bytes) -> None:
+    """Write a new file, to the disk and not only to its cache."""
+    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _exchange(part: FilePath, place: FilePath) -> None:
+    """Swap two folders: at once where the system can, else with a moment in which neither has the name."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if hasattr(libc, "renameat2"):
+            names = os.fsencode(part), os.fsencode(place)
+            if libc.renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
+                return  # some file systems cannot
+    old = part.with_suffix(".old")
+    place.rename(old)
+    try:
+        part.rename(place)
+    except OSError:
+        old.rename(place)
+        raise
+    old.rename(part)

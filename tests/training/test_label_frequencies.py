@@ -24,8 +24,8 @@ from kbdisk.sampling import sample
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.training import Trained, proportions
-from kbdisk.training.proportions import SURE, Believed, Biases, biases, even
+from kbdisk.training import Trained, label_frequencies
+from kbdisk.training.label_frequencies import PRIOR_COUNT, Believed, Biases, biases, match_label_frequencies
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def trained(in_order: float = 1.0, seen: list[Any] | None = None, **category: An
 def shared() -> Trained:
     """A model that has drawn a first time; read it, never change it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(proportions, "ENTITIES", 1)
+        patched.setattr(label_frequencies, "ENTITIES", 1)
         return trained()
 
 
@@ -88,7 +88,7 @@ def model(shared) -> Trained:
 @pytest.fixture
 def once(monkeypatch) -> None:
     """Draw once alone, where it is no matter how near that comes to what is common."""
-    monkeypatch.setattr(proportions, "ENTITIES", 1)
+    monkeypatch.setattr(label_frequencies, "ENTITIES", 1)
 
 
 def biases_of(model: Trained, kind: str = "category") -> Biases:
@@ -122,7 +122,9 @@ def test_a_step_is_newton_s_and_less_of_what_is_rare(model):
     rows = torch.arange(100)
     believed.add(Asked(rows, 0, rows, told), torch.full((100,), slot))
     step, lacking, unsure = believed.step(), 100 * (0.75 - 0.3), 100 * 0.3 * 0.7
-    assert step[2:4].tolist() == pytest.approx([0.5 * lacking / (unsure + SURE), -0.5 * lacking / (unsure + SURE)])
+    assert step[2:4].tolist() == pytest.approx(
+        [0.5 * lacking / (unsure + PRIOR_COUNT), -0.5 * lacking / (unsure + PRIOR_COUNT)]
+    )
     assert not torch.cat([step[:2], step[4:]]).any()  # nothing was believed of others
 
 
@@ -137,7 +139,9 @@ def test_what_is_drawn_too_seldom_is_drawn_as_often_as_it_was_met(in_order, once
     assert abs(sum(one.tree["kind"] == "b" for one in sample(model, 1000)) / 1000 - 0.75) > 0.1
     turns: list[tuple[int, int]] = []
     monkeypatch.undo()
-    even(model.network, model.codec, model.encode(KNOWN), 0, ENOUGH, lambda done, of: turns.append((done, of)))
+    match_label_frequencies(
+        model.network, model.codec, model.encode(KNOWN), 0, ENOUGH, lambda done, of: turns.append((done, of))
+    )
     assert turns == [(turn, 16) for turn in range(1, 17)]
     drawn = [one.tree for one in sample(model, 2000)]
     for path, share in ("good", {False: 0.2}), ("kind", {"b": 0.75}), ("size", {"s": 1 / 3, "m": 1 / 3}):
@@ -203,7 +207,7 @@ def test_nothing_is_to_be_seen_that_no_drawn_entity_has(once, monkeypatch):
         return forward(network, batch, visible, asked, memo)
 
     monkeypatch.setattr(DiSK, "forward", spy)
-    even(model.network, model.codec, model.encode(world()), 0, ENOUGH, lambda done, of: None)
+    match_label_frequencies(model.network, model.codec, model.encode(world()), 0, ENOUGH, lambda done, of: None)
     assert {slots[one].role for one in seen} == {"value"}
     assert "text" not in {slots[one].kind for one in seen}
     assert {"category", "number"} <= {slots[one].kind for one in seen}
@@ -230,8 +234,10 @@ def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same(shared
         longest = int(tokens.sizes.max())
         turn = 1024 * longest * (longest + 1) // 2
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(proportions, "LEAST", 0)
-            even(model.network, model.codec, tokens, 3, 3 * turn, lambda done, of, turns=turns: turns.append(done))
+            patched.setattr(label_frequencies, "MIN_READ", 0)
+            match_label_frequencies(
+                model.network, model.codec, tokens, 3, 3 * turn, lambda done, of, turns=turns: turns.append(done)
+            )
         assert turns == [1, 2, 3]
         found.append(biases_of(model).bias.clone())
     assert torch.equal(*found)
@@ -247,7 +253,7 @@ def test_one_entity_with_a_long_list_makes_the_others_no_slower(once, monkeypatc
         raise Enough(of)
 
     with pytest.raises(Enough) as told:
-        even(model.network, model.codec, model.encode(long), 0, 0, first)
+        match_label_frequencies(model.network, model.codec, model.encode(long), 0, 0, first)
     assert told.value.args[0] > 4
 
 
@@ -256,7 +262,7 @@ def test_one_entity_with_a_long_list_makes_the_others_no_slower(once, monkeypatc
 def test_labels_without_a_bias_stay(category, once):
     model = trained(**category)
     kept = [one.clone() for one in model.network.parameters()]
-    even(model.network, model.codec, model.encode(KNOWN), 0, 0, lambda done, of: None)
+    match_label_frequencies(model.network, model.codec, model.encode(KNOWN), 0, 0, lambda done, of: None)
     moved = [one for one, old in zip(model.network.parameters(), kept, strict=True) if not torch.equal(one, old)]
     assert len(moved) == (2 if "ordered" in category else 1)  # of atoms, and of labels without an order
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kbdisk.training.averaging import Average
+from kbdisk.training.optimizer import EMA
 
 
 def test_the_first_steps_count_as_a_plain_mean_and_later_ones_as_the_smoothing_says():
     network = torch.nn.Linear(1, 1, bias=False)
     with torch.no_grad():
         network.weight.zero_()
-    average = Average(network, smoothing=0.5)
+    average = EMA(network, smoothing=0.5)
     with torch.no_grad():
         network.weight.fill_(1.0)
     average.update(1)
@@ -24,7 +24,7 @@ def test_the_first_steps_count_as_a_plain_mean_and_later_ones_as_the_smoothing_s
 
 def test_the_average_is_applied_for_a_while_and_the_own_weights_come_back():
     network = torch.nn.Linear(1, 1, bias=False)
-    average = Average(network, smoothing=0.5)
+    average = EMA(network, smoothing=0.5)
     own = network.weight.detach().clone()
     average.weights[0].fill_(7.0)
     with average.applied():

@@ -1,4 +1,4 @@
-"""The files of a model folder, read as plain data: within bounds, and only as they were written.
+"""The files of a model folder: their names, bounds, checksums and shapes, checked before any of them is used.
 
     config.json         what the folder is: its format, the run, the source, and every other file's size and SHA-256
     model.safetensors   the weights
@@ -18,6 +18,10 @@
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
 
+`kbdisk`, `format` and `checksum` of config.json mean the same in every format: the version that wrote the folder, the
+format, and the digest of config.json itself. config.json lists the size and SHA-256 of the other files, and so vouches
+for them. Checksums guard against accidents, not against forgery: anything that is read may be of any shape.
+
 Only these names are ever opened, whatever a folder's JSON says; other files are ignored. Nothing here loads torch.
 """
 
@@ -25,17 +29,26 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, TypeAlias
 
 from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError
+from kbdisk.experts.config import FITTED_ON_HELD_OUT
 from kbdisk.printable import plain_line
-from kbdisk.training.configfile import CONFIG, Told, opened, parsed, read_config, refuse_no_folder
 
+JsonObject: TypeAlias = dict[str, Any]
+
+CONFIG = "config.json"
+LARGEST_CONFIG = 1 << 24  # bytes
+VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
+WANTED = "Name a folder that kbdisk train wrote."
 FORMAT = 16
 MEMBERS = tuple(  # each network's weights, and the index of its latent nearest neighbours
     (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
@@ -47,8 +60,8 @@ EXPERTS = {  # the name of each expert and its file
     name: f"{name}.safetensors"
     for name in ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only", "presence_trees")
 }
-JUDGED = {  # the experts that learn from held-out entities in the end, and do not leave out the one that they are asked about
-    name: f"{name}-judged.safetensors" for name in ("label_regression", "boosted_trees")
+JUDGED = {  # what FITTED_ON_HELD_OUT were before their last fit: held-out entities are evaluated with these
+    name: f"{name}-judged.safetensors" for name in FITTED_ON_HELD_OUT
 }
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
@@ -90,6 +103,7 @@ MALFORMED = (
     TypeError,
     ValueError,
 )
+DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # which file managers leave wherever they look
 
 
 @dataclass
@@ -97,13 +111,13 @@ class Files:
     """One model folder: what its config.json says, and its other files as that lists them."""
 
     folder: FilePath
-    config: Told
+    config: JsonObject
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Files:
         """The files of a folder; CheckpointError where it is none of ours, or of a format that is not read."""
         place = FilePath(folder)
-        refuse_no_folder(place)
+        refuse_no_model(place)
         files = cls(place, read_config(place))
         files._refuse_other_format()
         files._refuse_listing()
@@ -125,17 +139,17 @@ class Files:
         self._refuse_change(name, hashlib.sha256(data).hexdigest())
         return data
 
-    def sound(self, name: str) -> FilePath:
+    def verified(self, name: str) -> FilePath:
         """Where a file is that is as it was written; for one that is better not read at once."""
         with self._opened(name) as stream:
             self._refuse_change(name, hashlib.file_digest(stream, "sha256").hexdigest())
         return self.folder / name
 
-    def json(self, name: str) -> Told:
+    def json(self, name: str) -> JsonObject:
         """What a JSON file says; what every such file has is there."""
         if self.config["files"][name]["bytes"] > LARGEST_JSON:
             raise CheckpointError(self.path(name), f"expected at most {LARGEST_JSON:,} bytes, got more. {RESTORE}")
-        content: Told = parsed(self.read(name), self.path(name))
+        content: JsonObject = parse_json(self.read(name), self.path(name))
         self._refuse_shape(name, content)
         return content
 
@@ -145,7 +159,7 @@ class Files:
             self._opened(name).close()
 
     @contextmanager
-    def understood(self, name: str) -> Iterator[None]:
+    def refusing_malformed(self, name: str) -> Iterator[None]:
         """CheckpointError instead of a traceback where what a file says makes no sense to us."""
         try:
             yield
@@ -159,7 +173,7 @@ class Files:
     # ------------------------------------------------------------ what is refused
 
     def _opened(self, name: str) -> io.BufferedReader:
-        stream = opened(self.folder / name)
+        stream = open_file(self.folder / name)
         wanted, size = self.config["files"][name]["bytes"], os.fstat(stream.fileno()).st_size
         if size != wanted:
             stream.close()
@@ -212,3 +226,123 @@ class Files:
 def _is_plain(name: str) -> bool:
     """Whether a name is that of a file beside this one, on any system."""
     return name not in ("", ".", "..") and not any(one in name for one in "/\\:\0")
+
+
+# ---------------------------------------------------------------- config.json
+
+
+def is_model(folder: FilePath) -> bool:
+    """Whether a folder is a model, of any format; whether its other files are sound is another matter."""
+    try:
+        read_config(folder)
+    except CheckpointError:
+        return False
+    return True
+
+
+def read_config(folder: FilePath) -> JsonObject:
+    """What config.json says, as far as every format says it."""
+    path = folder / CONFIG
+    with open_file(path) as stream:
+        data = stream.read(LARGEST_CONFIG + 1)
+    if len(data) > LARGEST_CONFIG:
+        raise CheckpointError(str(path), f"expected at most {LARGEST_CONFIG:,} bytes, got more. {RESTORE}")
+    told = parse_json(data, str(path))
+    if not isinstance(told, dict) or not {"kbdisk", "format", "checksum"} <= told.keys():
+        raise CheckpointError(str(path), f"expected that of a kbdisk model, got another program's. {WANTED}")
+    try:
+        digest = checksum(told)
+    except RecursionError:  # what is read goes deeper than what is written
+        raise CheckpointError(str(path), f"expected JSON, got what is nested too deep. {RESTORE}") from None
+    if told["checksum"] != digest:
+        raise CheckpointError(str(path), f"expected what was written, got what was changed since. {RESTORE}")
+    if not isinstance(told["kbdisk"], str) or not VERSION.fullmatch(told["kbdisk"]) or type(told["format"]) is not int:
+        raise CheckpointError(str(path), f"expected a version and the number of a format, got others. {RESTORE}")
+    return told
+
+
+def checksum(config: JsonObject) -> str:
+    """What config.json says, but for this very number: whatever is changed there changes this."""
+    rest = {key: value for key, value in config.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def refuse_no_model(place: FilePath) -> None:
+    """A word for each thing that may stand where a model folder should."""
+    try:
+        held = sorted(one.name for one in place.iterdir())
+    except FileNotFoundError:
+        raise CheckpointError(str(place), f"no such folder. {WANTED}") from None
+    except NotADirectoryError:
+        hint = "Name the folder that it is in." if is_model(place.parent) else WANTED
+        raise CheckpointError(str(place), f"expected a model folder, got a file. {hint}") from None
+    except (OSError, ValueError) as error:
+        fact = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(plain_line(str(place)), f"cannot be read: {fact.lower()}.") from None
+    if not held:
+        raise CheckpointError(str(place), f"expected a model folder, got an empty one. {WANTED}")
+    if CONFIG not in held:
+        some = plain_line(", ".join(held[:3])) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
+        advice = RESTORE if "model.safetensors" in held else WANTED
+        raise CheckpointError(str(place), f"expected a model folder, got one with {some} and no {CONFIG}. {advice}")
+
+
+def open_file(path: FilePath) -> io.BufferedReader:
+    """A regular file, to be read; a pipe or a device never makes anybody wait. A link to a file is a file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise CheckpointError(str(path), f"expected a file, got none. {RESTORE}") from None
+    except OSError as error:
+        raise CheckpointError(str(path), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise CheckpointError(str(path), f"expected a file, got a folder, a pipe or a device. {RESTORE}")
+    return os.fdopen(descriptor, "rb")
+
+
+def parse_json(data: bytes, name: str) -> Any:
+    """JSON, strictly: no NaN, and no deeper than Python goes."""
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_no_number)
+    except RecursionError:
+        raise CheckpointError(name, f"expected JSON, got what is nested too deep. {RESTORE}") from None
+    except ValueError as error:  # UTF-8, JSON, numbers of thousands of digits
+        fact = plain_line(str(error)).rstrip(".")
+        raise CheckpointError(name, f"expected JSON, got what is none: {fact}. {RESTORE}") from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+# ---------------------------------------------------------------- the output path
+
+
+def refuse_output_path(folder: str | os.PathLike[str], force: bool = False) -> None:
+    """CheckpointError where a model could not be saved: best asked before it is trained."""
+    place, named = FilePath(folder), str(folder)
+    if place.name in ("", ".."):
+        raise CheckpointError(named, "expected a folder of its own, got one that you are in. Name another folder.")
+    try:
+        held = {one.name for one in place.iterdir()}
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        got = "a file" if place.exists() else "a file on the way to it"
+        raise CheckpointError(named, f"expected a folder or nothing, got {got}. Name another folder.") from None
+    except (OSError, ValueError) as error:
+        fact = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(named, f"cannot be written: {fact.lower()}.") from None
+    if not held:
+        return
+    if not is_model(place):
+        raise CheckpointError(
+            named, "expected a model, nothing, or an empty folder, got other files. Name another folder."
+        )
+    if not force:
+        raise CheckpointError(named, "a model is there already. Say force=True to replace it.")
+    foreign = sorted(held - {CONFIG, CARD, *NEEDED, *OPTIONAL, *LATER, *DESKTOP})
+    if foreign:
+        problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
+        raise CheckpointError(named, problem)

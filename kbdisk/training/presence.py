@@ -1,15 +1,14 @@
-"""Which properties an entity has is learnt once more, when values have been: by what a network makes of the entity by then.
+"""The refit of the presence head: a logistic regression on the trained network's vectors.
 
-In the loss values count for twenty times as much, and they decide when a run has been at its best. With few entities
-that is early, and whether something is recorded is then hardly told from how often it is: cars were given legs. So the
-weights that tell it, of which there are few, are learnt to their end: a logistic regression on what the finished network
-makes of training entities, their values hidden one by one, and of what they lack with nothing hidden, as is asked in
-completing. How far it may go from what the network had learnt is told by what is held out; nothing else changes.
+In the loss values weigh twenty times as much as presence, and they decide when a run is at its best. With few entities
+that is early, and presence is then hardly learnt: cars were given legs. So the few weights of the presence head are fitted
+to the end on training entities: on their values, masked one by one, and on the properties that they lack, with nothing
+masked, as in completion. The validation loss selects how far the weights may move; nothing else changes.
 
-What lacks along with all else beneath its first key, as a height does with a whole size, is hidden along with that, as
-often as it lacks so: else a width that is there tells of no height but of one that is, and its absence of a gap.
+A property that is absent along with all others beneath its first key, as a height is with a whole size, is masked along
+with them as often as that is so: else a width that is there would imply a height, and an absent width its absence.
 
-T tokens   q of them that are asked for   D width   S slots
+T  tokens   q  queries   D  width   S  slots
 """
 
 from __future__ import annotations
@@ -30,17 +29,23 @@ from kbdisk.model.masking import shuffled
 from kbdisk.model.network import DiSK
 from kbdisk.model.optimizers import LBFGS
 
-MOST = 1 << 15  # values of the entities that it is learnt by
-JUDGED = 0.25  # times as many judge it
-TURNS = 8  # values of an entity that are hidden, each alone
-LACKING = 16  # properties of an entity's class that it lacks: fewer, where entities are so many that these are most
-NEAR = (100.0, 10.0, 1.0, 0.1, 0.01)  # what it costs to go from what the network had learnt, in nats of half a square
+MAX_VALUES = 1 << 15  # values of the entities that it is fitted on, at most
+VALIDATION_FACTOR = 0.25  # of as many validation values
+MAX_MASKED = 8  # values of an entity that are masked, each alone
+MAX_LACKING = 16  # properties of an entity's class that it lacks: fewer, where entities are so many that these are most
+PENALTIES = (
+    100.0,
+    10.0,
+    1.0,
+    0.1,
+    0.01,
+)  # what it costs to go from what the network had learnt, in nats of half a square
 STEPS = 50  # of L-BFGS, from the nearest on
-FITTING = 4e-5  # seconds of a slow core for each answer that it is learnt by
+SECONDS_PER_QUERY = 4e-5  # seconds of a slow core for each answer that it is learnt by
 
 
-class Recorded(NamedTuple):
-    """What is recorded, and what is not."""
+class PresenceExamples(NamedTuple):
+    """Properties that are present or absent, with the vectors of their queries."""
 
     vectors: Tensor  # (q, D) float64, what the network makes of the rest
     usual: Tensor  # (q,) float64, the log odds that it has where nothing else is known
@@ -53,48 +58,47 @@ class Recorded(NamedTuple):
         return F.binary_cross_entropy_with_logits(logits, self.there, self.weight, reduction="sum")
 
 
-def relearn(
+def refit(
     network: DiSK,
     tokens: Tokens,
     held_out: Tokens,
     seed: int,
     told: Callable[[int, int], None] | None = None,
-    most: int = MOST,
+    most: int = MAX_VALUES,
 ) -> bool:
-    """Have the network tell better what is recorded; whether it does, as what is held out has it, or all is as it was.
-
-    It is learnt by so many values at most.
-    """
+    """Refit the presence head on `most` values; whether the validation loss improved, else the head is unchanged."""
     generator = Generator(tokens.slot.device).manual_seed(seed)
-    sides = draw_entities(tokens, most, generator), draw_entities(held_out, int(JUDGED * most), generator)
+    sides = draw_entities(tokens, most, generator), draw_entities(held_out, int(VALIDATION_FACTOR * most), generator)
     lacking, together = _lacking(most, len(sides[0])), lacking_together(tokens)
     done, total = 0, sum(map(len, sides))
-    found: list[Recorded] = []
+    found: list[PresenceExamples] = []
     for side, chosen in zip((tokens, held_out), sides, strict=True):
         several = []
         for part in chunks(side, chosen) if len(chosen) else ():
-            several.append(_recorded(network, side.batch(part, lacking, generator), side.layout, together, generator))
+            several.append(
+                _presence_examples(network, side.batch(part, lacking, generator), side.layout, together, generator)
+            )
             done += len(part)
             if told is not None:
                 told(done, total)
-        found += [Recorded(*map(torch.cat, zip(*several, strict=True)))] if several else []
+        found += [PresenceExamples(*map(torch.cat, zip(*several, strict=True)))] if several else []
     if len(found) < len(sides) or not bool((found[0].there == 0).any()):  # all that there is is recorded
         return False
-    return _settle(network.presence, *found)
+    return _select(network.presence, *found)
 
 
 def seconds(pass_of_one: float, tokens: Tokens, most: int) -> float:
-    """How long it takes by so many values, where a pass takes so long for an entity, about."""
+    """Estimated seconds of a refit on `most` values, given the seconds of a forward pass of one entity."""
     size = max(len(tokens.slot) / max(len(tokens), 1), 1.0)
     entities = min(most / size, len(tokens))
-    turns = min(size, TURNS)
+    turns = min(size, MAX_MASKED)
     answers = turns + _lacking(most, int(entities))
-    return (1 + JUDGED) * entities * ((1 + turns) * pass_of_one + answers * FITTING)
+    return (1 + VALIDATION_FACTOR) * entities * ((1 + turns) * pass_of_one + answers * SECONDS_PER_QUERY)
 
 
 def _lacking(most: int, entities: int) -> int:
     """How many properties that each of so many entities lacks are asked for."""
-    return max(1, min(LACKING, most // max(entities, 1)))
+    return max(1, min(MAX_LACKING, most // max(entities, 1)))
 
 
 def lacking_together(tokens: Tokens) -> Tensor:
@@ -114,13 +118,15 @@ def lacking_together(tokens: Tokens) -> Tensor:
 
 
 @torch.no_grad()
-def _recorded(network: DiSK, batch: Batch, layout: Layout, together: Tensor, generator: Generator) -> Recorded:
+def _presence_examples(
+    network: DiSK, batch: Batch, layout: Layout, together: Tensor, generator: Generator
+) -> PresenceExamples:
     """What some entities have, hidden one by one, and what they lack; `together` (S,) tells how often with its block."""
     free = batch.known & ~batch.fixed
     place, size = shuffled(batch, free, generator)
     along = torch.rand(len(batch), generator=generator, device=free.device) < together[batch.slot]
     block = batch.entity * len(together) + layout.blocks[batch.slot]
-    asked = size.clamp(max=TURNS)  # (B,)
+    asked = size.clamp(max=MAX_MASKED)  # (B,)
     several = []
     for turn in range(-1, int(asked.max())):
         hidden = free & (place == turn)
@@ -131,17 +137,17 @@ def _recorded(network: DiSK, batch: Batch, layout: Layout, together: Tensor, gen
         absent, owner = one.absent[queries], one.entity[queries]
         weight = one.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])
         usual = network.usual[one.slot[queries]]
-        several.append(Recorded(*(each.double() for each in (vectors, usual, ~absent, weight))))
-    return Recorded(*map(torch.cat, zip(*several, strict=True)))
+        several.append(PresenceExamples(*(each.double() for each in (vectors, usual, ~absent, weight))))
+    return PresenceExamples(*map(torch.cat, zip(*several, strict=True)))
 
 
-def _settle(head: nn.Linear, learnt: Recorded, judging: Recorded) -> bool:
-    """The weights by which those that judge are likeliest; whether these are others than there were."""
+def _select(head: nn.Linear, learnt: PresenceExamples, judging: PresenceExamples) -> bool:
+    """Fit under each penalty and keep the weights with the lowest validation loss; whether these are new."""
     before = deepcopy(head).double()
     best, least = before, float(judging.nats(before).detach())
     one = before
-    for near in NEAR:
-        one = _fitted(one, before, learnt, near)
+    for near in PENALTIES:
+        one = _fit(one, before, learnt, near)
         cost = float(judging.nats(one).detach())
         if cost < least:
             best, least = one, cost
@@ -150,8 +156,8 @@ def _settle(head: nn.Linear, learnt: Recorded, judging: Recorded) -> bool:
 
 
 @torch.enable_grad()
-def _fitted(start: nn.Linear, before: nn.Linear, learnt: Recorded, near: float) -> nn.Linear:
-    """The weights by which what is learnt by is likeliest, so near to those before."""
+def _fit(start: nn.Linear, before: nn.Linear, learnt: PresenceExamples, near: float) -> nn.Linear:
+    """Fit the weights, with a squared penalty `near` on their distance from those before."""
     head = deepcopy(start)
     ours, theirs = list(head.parameters()), [one.detach() for one in before.parameters()]
     solver = LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")

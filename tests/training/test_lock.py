@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from kbdisk.errors import CheckpointError
-from kbdisk.training.alone import alone, refuse_busy
+from kbdisk.training.lock import refuse_busy, training_lock
 
 HOLDING = """
 import sys
 from pathlib import Path
-from kbdisk.training.alone import alone
-with alone(Path(sys.argv[1])):
+from kbdisk.training.lock import training_lock
+with training_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -38,7 +38,7 @@ def other(model):
 
 
 def refused(model: Path) -> str:
-    with pytest.raises(CheckpointError) as error, alone(model):
+    with pytest.raises(CheckpointError) as error, training_lock(model):
         pass
     return str(error.value)
 
@@ -48,7 +48,7 @@ def test_a_second_one_is_refused_until_the_first_is_done(model, other):
     with pytest.raises(CheckpointError):
         refuse_busy(model)
     other.communicate("")
-    with alone(model):
+    with training_lock(model):
         assert refused(model) == BUSY
 
 
@@ -57,20 +57,20 @@ def test_one_that_was_killed_is_in_nobodys_way(model, other):
     other.wait()
     assert list(model.parent.iterdir()), "its lock is still there"
     refuse_busy(model)
-    with alone(model):
+    with training_lock(model):
         pass
 
 
 def test_nothing_is_left_of_it(model):
-    with alone(model), pytest.raises(CheckpointError), alone(model):
+    with training_lock(model), pytest.raises(CheckpointError), training_lock(model):
         pass
     assert not list(model.parent.iterdir())
-    with alone(Path("new/folder/m.kbdisk")):
+    with training_lock(Path("new/folder/m.kbdisk")):
         assert Path("new/folder").is_dir()
 
 
 def test_other_folders_are_free(model, other):
-    with alone(Path("n.kbdisk")):
+    with training_lock(Path("n.kbdisk")):
         pass
 
 
