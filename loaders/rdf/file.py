@@ -17,7 +17,7 @@ from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Options, Placeless, Report, Retraction
-from kbdisk.loaders.rdf import blocks, graph, jsonld, rdfxml, stream, syntax
+from kbdisk.loaders.rdf import blocks, graph, stream, syntax
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blank_nodes import BlankNodes
 from kbdisk.loaders.rdf.fold import Trees
@@ -120,13 +120,17 @@ class RdfFile(RdfKB):
         with self._given(left_out) as text:
             data = text.read()
         if self.format == "rdfxml":
+            from kbdisk.loaders.rdf import rdfxml
+
             self._parse_from(rdfxml.prepare(data, self.name), take)
         elif self.format == "n3":
             self._parse_n3(data, take)
         else:
+            from kbdisk.loaders.rdf import jsonld
+
             data = jsonld.prepare(data, self.options.context, self.name)
-            base = self.options.base or jsonld.NO_BASE
-            self._parse_from(data, lambda quads: take(jsonld.refuse_relative(quads, self.name)), base)
+            base = self.options.base or syntax.NO_BASE
+            self._parse_from(data, lambda quads: take(syntax.refuse_relative(quads, self.name)), base)
 
     def _parse_n3(self, data: bytes, take: Callable[[Iterable[Any]], None]) -> None:
         """Parse N3. Most of it is Turtle, and the whole text shows whether it is."""

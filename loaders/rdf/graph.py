@@ -19,7 +19,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 from kbdisk.entity import Completion, Entity
 from kbdisk.errors import LoadError, WriteError
 from kbdisk.loaders.kb import KB, Options, Report, origins_of
-from kbdisk.loaders.rdf import jsonld
+from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.base import RdfKB
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
     graph = rdflib.Graph(InOrder(), bind_namespaces="none")
     with lexical_forms():
         try:
-            graph.parse(data=data, format="n3", publicID=base or jsonld.NO_BASE)
+            graph.parse(data=data, format="n3", publicID=base or syntax.NO_BASE)
         except BadSyntax as error:
             message = error._why.rstrip(".")
             raise LoadError(name, f"expected N3, got an error: {message}. Mend it there.", error.lines + 1) from None
@@ -126,7 +126,7 @@ def n3(data: bytes, fault: LoadError, base: str | None, odd: Oddities) -> Iterat
             if type(error) is not Exception:
                 raise
             raise fault from None  # rdflib raises the bare class for a variable without a name
-    return jsonld.refuse_relative(_numbered(_quads(rows, name, odd)), name)
+    return syntax.refuse_relative(_numbered(_quads(rows, name, odd)), name)
 
 
 def _numbered(quads: Iterable[Quad]) -> Iterator[Quad]:

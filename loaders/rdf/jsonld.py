@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- before parsing
 
 
-NO_BASE = "kbdisk-no-base:/"  # relative IRIs are dropped without a base; against this one they show
-
 MAX_TERM_CHAIN = 100  # terms defined by each other: the parser follows each with a call, and would crash
 
 _NO_IRI = re.compile(r'[\x00-\x20<>"{}|\\^`]')
@@ -59,17 +57,6 @@ def prepare(data: bytes, contexts: Mapping[str, bytes], name: str) -> bytes:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
         raise LoadError(name, f"expected JSON-LD, got an error: {error}. Mend it there.", line) from None
     return json.dumps(placed).encode() if contexts else data
-
-
-def refuse_relative(quads: Iterable[Any], name: str) -> Iterator[Any]:
-    """The quads; LoadError where an IRI was relative and had no base."""
-    for quad in quads:
-        datatype = quad.object.datatype if type(quad.object) is Literal else None
-        for term in (quad.subject, quad.predicate, quad.object, datatype, quad.graph_name):
-            if type(term) is NamedNode and term.value.startswith(NO_BASE):
-                relative = term.value[len(NO_BASE) :]
-                raise LoadError(name, f"expected an absolute IRI, got {relative!r} without a base. Say --base IRI.")
-        yield quad
 
 
 def _context_in(text: bytes, iri: str) -> Any:
@@ -538,7 +525,7 @@ class _Reading:
         return prepare(text, self.kb.options.context, self.kb.name)
 
     def _parse_prepared(self, text: bytes) -> list[Any]:
-        return list(syntax.parser(text, self.kb.format, self.kb.options.base or NO_BASE))
+        return list(syntax.parser(text, self.kb.format, self.kb.options.base or syntax.NO_BASE))
 
     def changes(self, additions: Additions, written: list[Quad], in_full: bool) -> list[Change]:
         """The changes that put in the new statements; `written` collects these as they will be read."""

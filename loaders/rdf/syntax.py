@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import pyoxigraph
-from pyoxigraph import RdfFormat
+from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from kbdisk.errors import LoadError
 
 # ---------------------------------------------------------------- parsing
 
+
+NO_BASE = "kbdisk-no-base:/"  # against it relative IRIs show, which parsers drop where there is no base
 
 FORMATS: dict[str, RdfFormat] = {
     "turtle": RdfFormat.TURTLE,
@@ -66,6 +68,17 @@ def fault(error: SyntaxError, name: str, format: str) -> LoadError:
     else:
         problem = f"expected {title}, got an error: {message.rstrip('.')}. Mend it there."
     return LoadError(name, problem, error.lineno)
+
+
+def refuse_relative(quads: Iterable[Any], name: str) -> Iterator[Any]:
+    """The quads; LoadError where an IRI was relative and had no base."""
+    for quad in quads:
+        datatype = quad.object.datatype if type(quad.object) is Literal else None
+        for term in (quad.subject, quad.predicate, quad.object, datatype, quad.graph_name):
+            if type(term) is NamedNode and term.value.startswith(NO_BASE):
+                relative = term.value[len(NO_BASE) :]
+                raise LoadError(name, f"expected an absolute IRI, got {relative!r} without a base. Say --base IRI.")
+        yield quad
 
 
 # ---------------------------------------------------------------- nested triples
