@@ -71,6 +71,21 @@ class Linear(nn.Linear):
         return linear(input, self.weight, self.bias)
 
 
+class AttentionMaps(nn.Module):
+    """The learnt maps of a transformer layer: those of its attention, then those of its two-layer perceptron."""
+
+    def __init__(self, width: int, heads: int, hidden: int, scale: float) -> None:
+        super().__init__()
+        self.before_attention = nn.LayerNorm(width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * width)
+        self.mix = Linear(width, width)
+        self.before_map = nn.LayerNorm(width)
+        self.widen = Linear(width, hidden)
+        self.narrow = Linear(hidden, width)
+        self.heads, self.scale = heads, scale
+
+
 class GroupedLinear(nn.Module):
     """One linear map per group of rows."""
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.leaves.layers import Dropout, Linear
+from kbdisk.leaves.layers import AttentionMaps, Dropout
 
 MIN_BUCKET_LENGTH = 16  # entities of up to so many rows share a bucket
 MAX_UNFUSED_LENGTH = 64  # up to this length, small bfloat16 products beat the fused kernel sevenfold on a CPU
@@ -51,20 +51,12 @@ class EntityEncoder(nn.Module):
         return out
 
 
-class Layer(nn.Module):
+class Layer(AttentionMaps):
     """A transformer layer: attention, then a two-layer perceptron of each row, both residual."""
 
     def __init__(self, width: int, heads: int, hidden: int, dropout: float, scale: float) -> None:
-        super().__init__()
-        self.before_attention = nn.LayerNorm(width)
-        self.query = Linear(width, width)
-        self.key_value = Linear(width, 2 * width)
-        self.mix = Linear(width, width)
-        self.before_map = nn.LayerNorm(width)
-        self.widen = Linear(width, hidden)
-        self.narrow = Linear(hidden, width)
+        super().__init__(width, heads, hidden, scale)
         self.dropout = Dropout(dropout)
-        self.heads, self.scale = heads, scale
 
     def forward(self, x: Tensor, seen: int, layout: Layout, last: bool) -> Tensor:
         """(N, D), of which the first `seen` rows are keys -> (N, D); from the last layer the asked rows (N - seen, D)."""

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.leaves.layers import Linear, attention_scale
+from kbdisk.leaves.layers import AttentionMaps, attention_scale
 from kbdisk.leaves.text.codec import TextConfig
 from kbdisk.rng import thread_generator
 
@@ -120,19 +120,8 @@ class Cache:
         return Cache(self.key[rows], self.value[rows])
 
 
-class TransformerLayer(nn.Module):
-    """Attention within each text, then a two-layer map of each token; both are residual."""
-
-    def __init__(self, width: int, heads: int, hidden: int, scale: float) -> None:
-        super().__init__()
-        self.before_attention = nn.LayerNorm(width)
-        self.query = Linear(width, width)
-        self.key_value = Linear(width, 2 * width)
-        self.mix = Linear(width, width)
-        self.before_map = nn.LayerNorm(width)
-        self.widen = Linear(width, hidden)
-        self.narrow = Linear(hidden, width)
-        self.heads, self.scale = heads, scale
+class TransformerLayer(AttentionMaps):
+    """Attention within each text, then a two-layer perceptron of each token; both are residual."""
 
     def forward(self, x: Tensor, packing: Packing, causal: bool = False, first: bool = False) -> Tensor:
         """(T, D) -> (T, D), or the outputs for the first token of each text (n, D), in the packing's order."""
