@@ -41,6 +41,7 @@ from kbdisk.entity import Entity, Path
 from kbdisk.evaluation.calibration import Outcome
 from kbdisk.evaluation.intervals import Key, Rank, given_counts
 from kbdisk.metrics import Constants, label, members
+from kbdisk.rng import random_blocks
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
@@ -107,12 +108,8 @@ class Trial:
         predictor = GapPredictor(trained, self.config, 1, unique_pairs, has_truth=True)
         presence_predictor = GapPredictor(trained, self.config, 1, unique_pairs, lambda gap, presence: PRESENCE_ALONE)
         begun, questions = time.monotonic(), list(self.questions())
-        self.random.shuffle(questions)
-        questions = [
-            question
-            for start in range(0, len(questions), SORTED_QUESTIONS)
-            for question in sorted(questions[start : start + SORTED_QUESTIONS], key=_by_property)
-        ]
+        blocks = random_blocks(questions, SORTED_QUESTIONS, self.random)
+        questions = [question for block in blocks for question in sorted(block, key=_by_property)]
         sizes = self.tokens.sizes.tolist()
         done, number = 0, 0
         while done < len(questions) and (seconds is None or time.monotonic() - begun < seconds):

@@ -31,6 +31,7 @@ from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
 from kbdisk.model.diffusion import beliefs
 from kbdisk.model.masking import shuffled
+from kbdisk.rng import random_blocks
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
 from kbdisk.schemas.text.names import did_you_mean
@@ -179,9 +180,7 @@ class Evaluation:
         order = self.tokens.layout.order if self.trained.only_draws else None
         blocks = [self.questions]
         if in_blocks:
-            drawn = random.Random(self.scope.seed).sample(self.questions, len(self.questions))
-            starts = range(0, len(drawn), QUESTIONS_PER_BLOCK)
-            blocks = [drawn[start : start + QUESTIONS_PER_BLOCK] for start in starts]
+            blocks = random_blocks(self.questions, QUESTIONS_PER_BLOCK, random.Random(self.scope.seed))
         batches = (posed for block in blocks for posed in question_batches(self.tokens, block, size))
         for number, posed in enumerate(batches):
             yield posed, posed.visible(given, self.scope.seed * 1_000_003 + number, order)

@@ -9,7 +9,7 @@ few repetitions to be labels, become labels where other classes have labels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
@@ -99,31 +99,43 @@ def share(schema: Schema, counts: Mapping[Place, int], unlisted: Collection[Plac
 
 
 def _join_links(path: Path, groups: list[_Group], counts: Mapping[Place, int], unlisted: Collection[Place]) -> None:
-    """Takes links of classes with few values into the group whose classes have sets of links, if there is one."""
+    """Moves links of classes with few values to the group of classes with sets of links, if there is one."""
     sets = next((group for group in groups if isinstance(group.kind, Set) and isinstance(group.kind.of, Link)), None)
     if sets is None or not any((name, path) in unlisted for name in sets.of):
         return
-    for group in groups:
-        for name in _classes_with_few(group, path, counts) if isinstance(group.kind, Link) else ():
-            property = replace(group.of[name], kind=Set(group.of[name].kind), many="")
-            if sets.take(name, property):
-                del group.of[name]
-    groups[:] = [group for group in groups if group.of]
+    _move_small_classes(path, groups, counts, sets, _set_of_links)
 
 
 def _join_texts(path: Path, groups: list[_Group], counts: Mapping[Place, int]) -> None:
-    """Takes texts of classes with few values into the group whose classes have labels, if there is one; then others may come."""
+    """Moves texts of classes with few values to the group of classes with labels, whose vocabulary is open from then on."""
     labels = next((group for group in groups if isinstance(group.kind, Category) and not group.kind.ordered), None)
-    for group in groups if labels is not None else ():
-        is_text = isinstance(group.kind, Text) and group.kind.language is None
-        for name in _classes_with_few(group, path, counts) if is_text else ():
-            if labels is not None and labels.take(name, replace(group.of[name], kind=Category())):
+    if labels is not None:
+        _move_small_classes(path, groups, counts, labels, _open_labels)
+
+
+def _set_of_links(property: Property) -> Property | None:
+    return replace(property, kind=Set(property.kind), many="") if isinstance(property.kind, Link) else None
+
+
+def _open_labels(property: Property) -> Property | None:
+    is_text = isinstance(property.kind, Text) and property.kind.language is None
+    return replace(property, kind=Category()) if is_text else None
+
+
+def _move_small_classes(
+    path: Path,
+    groups: list[_Group],
+    counts: Mapping[Place, int],
+    target: _Group,
+    convert: Callable[[Property], Property | None],
+) -> None:
+    """Moves the properties of classes with few values to a group that takes what they are converted to, if to anything."""
+    for group in groups:
+        for name, property in list(group.of.items()):
+            converted = convert(property) if counts.get((name, path), 0) < MIN_OWN_VALUES else None
+            if converted is not None and target.take(name, converted):
                 del group.of[name]
     groups[:] = [group for group in groups if group.of]
-
-
-def _classes_with_few(group: _Group, path: Path, counts: Mapping[Place, int]) -> list[str]:
-    return [name for name in group.of if counts.get((name, path), 0) < MIN_OWN_VALUES]
 
 
 def _of_class(definition: Property, property: Property, own_kind: bool) -> Property:
