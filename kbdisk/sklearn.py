@@ -145,17 +145,16 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return train(schema, entities, run, device_named(self.device), lambda progress: None)
 
     def _filled(self, columns: list[Array]) -> dict[tuple[int, int], Any]:
-        """What is missing, by row and column."""
+        """The values of the missing cells, by row and column."""
         rows = [row for row in enumerate(_entities(columns, self.kinds_, NEW)) if None in row[1].tree.values()]
         lacking = [entity for _, entity in rows]
         codec: Codec = self.model_.codec
         filled = {}
         tokens = self.model_.encode(lacking, "gaps")
         for numbers, batch in batches(tokens):
-            told = estimate_values(codec, batch, beliefs(self.model_.believer, batch), self.estimate)
-            for one in told:
-                column = int(str(codec.slots[one.slot].path[0])[1:])
-                filled[rows[numbers[one.entity]][0], column] = one.value
+            for estimate in estimate_values(codec, batch, beliefs(self.model_.believer, batch), self.estimate):
+                column = int(str(codec.slots[estimate.slot].path[0])[1:])
+                filled[rows[numbers[estimate.entity]][0], column] = estimate.value
         return filled
 
 

@@ -398,14 +398,14 @@ def complete(
 def choices_of(
     only: Iterable[Path | str], classes: Iterable[str], seed: int | None, choices: Mapping[str, Any]
 ) -> CompletionConfig:
-    """What was chosen; ConfigError for an option that there is none of."""
-    known = [one.name for one in fields(CompletionConfig)]
+    """The settings of a completion; ConfigError for an option that does not exist."""
+    option_names = [field.name for field in fields(CompletionConfig)]
     for name in choices:
-        if name not in known:
-            raise ConfigError(name, f"expected one of {', '.join(known)}, got another option. Leave it out.")
-    several = [only] if isinstance(only, str) else only
+        if name not in option_names:
+            raise ConfigError(name, f"expected one of {', '.join(option_names)}, got another option. Leave it out.")
+    paths = [only] if isinstance(only, str) else only
     names = (classes,) if isinstance(classes, str) else tuple(classes)
-    return CompletionConfig(**choices, only=tuple(map(as_path, several)), classes=names, seed=seed or 0)
+    return CompletionConfig(**choices, only=tuple(map(as_path, paths)), classes=names, seed=seed or 0)
 
 
 def predictions_of(predictions: Predictions | Folder | None) -> Predictions | None:

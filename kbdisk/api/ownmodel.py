@@ -130,9 +130,9 @@ def _remove_run(folder: FilePath) -> None:
 
 
 def _fills(model: Model, only: Collection[Path]) -> bool:
-    """Whether there is a property that could be filled at all."""
-    several = fields_of(model.trained.codec, CompletionConfig(only=tuple(only)))
-    return any(not one.why_not for each in several.values() for one in each.fields.values())
+    """Whether the model can fill any property."""
+    by_class = fields_of(model.trained.codec, CompletionConfig(only=tuple(only)))
+    return any(not field.why_not for class_fields in by_class.values() for field in class_fields.fields.values())
 
 
 def _trained(
@@ -189,7 +189,7 @@ def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
 def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
     """A kind without text that is not named; None where nothing else is in it."""
     if isinstance(kind, Text):
-        return kind if any(overlaps(each, path) for each in only) else None
+        return kind if any(overlaps(named_path, path) for named_path in only) else None
     if not isinstance(kind, Listed | Mapped):
         return kind
     fields = {name: _without_text(inner, (*path, name) if name else path, only) for name, inner in kind.fields.items()}

@@ -121,22 +121,23 @@ class Drawing:
         found, leaves = self.schema.classes[reading.of], dict(reading.leaves)
         for prefix in sorted(maps(found, leaves), key=len, reverse=True):
             distinct(leaves, prefix)
-        tree = self.schema.tree(_counted(found, leaves, given), reading.of)
+        tree = self.schema.tree(_with_derived(found, leaves, given), reading.of)
         if found.id is not None:
             tree = with_values({str(found.id[0]): None} | tree, {found.id: entity.id})
         return replace(entity, tree=tree)
 
 
-def _counted(found: Class, leaves: Mapping[Path, Any], given: Set[Path]) -> dict[Path, Any]:
-    """The leaves, where what has a formula and was drawn is what that gives, if it gives anything."""
-    derived = [path for path, one in found.properties.items() if one.formula is not None]
-    own = {path: [leaf for leaf in leaves if leaf[: len(path)] == path] for path in derived}
-    drawn = {path: parts for path, parts in own.items() if parts and given.isdisjoint(parts)}
+def _with_derived(schema_class: Class, leaves: Mapping[Path, Any], given: Set[Path]) -> dict[Path, Any]:
+    """The leaves of a drawn entity. A drawn property with a formula gets the formula's value, if it has one."""
+    paths = [path for path, property in schema_class.properties.items() if property.formula is not None]
+    leaves_of = {path: [leaf for leaf in leaves if leaf[: len(path)] == path] for path in paths}
+    drawn = {path: parts for path, parts in leaves_of.items() if parts and given.isdisjoint(parts)}
     others = {leaf: value for leaf, value in leaves.items() if not any(leaf in parts for parts in drawn.values())}
-    told = {path: split_kind(one.kind, value) for path, one, value in derived_values(found, others)} if drawn else {}
+    derived = derived_values(schema_class, others) if drawn else ()
+    parts_of = {path: split_kind(property.kind, value) for path, property, value in derived}
     for path, parts in drawn.items():
         as_drawn = {leaf[len(path) :]: leaves[leaf] for leaf in parts}
-        others |= {(*path, *within): leaf for within, leaf in told.get(path, as_drawn).items()}
+        others |= {(*path, *within): value for within, value in parts_of.get(path, as_drawn).items()}
     return others
 
 

@@ -241,24 +241,28 @@ def is_model(folder: FilePath) -> bool:
 
 
 def read_config(folder: FilePath) -> JsonObject:
-    """What config.json says, as far as every format says it."""
+    """The content of config.json, of which the parts that every format has are checked."""
     path = folder / CONFIG
     with open_file(path) as stream:
         data = stream.read(LARGEST_CONFIG + 1)
     if len(data) > LARGEST_CONFIG:
         raise CheckpointError(str(path), f"expected at most {LARGEST_CONFIG:,} bytes, got more. {RESTORE}")
-    told = parse_json(data, str(path))
-    if not isinstance(told, dict) or not {"kbdisk", "format", "checksum"} <= told.keys():
+    config = parse_json(data, str(path))
+    if not isinstance(config, dict) or not {"kbdisk", "format", "checksum"} <= config.keys():
         raise CheckpointError(str(path), f"expected that of a kbdisk model, got another program's. {WANTED}")
     try:
-        digest = checksum(told)
+        digest = checksum(config)
     except RecursionError:  # what is read goes deeper than what is written
         raise CheckpointError(str(path), f"expected JSON, got what is nested too deep. {RESTORE}") from None
-    if told["checksum"] != digest:
+    if config["checksum"] != digest:
         raise CheckpointError(str(path), f"expected what was written, got what was changed since. {RESTORE}")
-    if not isinstance(told["kbdisk"], str) or not VERSION.fullmatch(told["kbdisk"]) or type(told["format"]) is not int:
+    if (
+        not isinstance(config["kbdisk"], str)
+        or not VERSION.fullmatch(config["kbdisk"])
+        or type(config["format"]) is not int
+    ):
         raise CheckpointError(str(path), f"expected a version and the number of a format, got others. {RESTORE}")
-    return told
+    return config
 
 
 def checksum(config: JsonObject) -> str:

@@ -72,3 +72,12 @@ def made(schema: Schema, entities: list[Entity], sharing: str = "disjoint", **si
 @pytest.fixture(params=["disjoint", "tied"])
 def learnt(request, entities) -> tuple[Codec, DiSK]:
     return made(SCHEMA, entities, request.param)
+
+
+@pytest.fixture
+def one_thread():
+    """One thread: small tensors are slower with more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

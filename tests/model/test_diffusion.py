@@ -23,13 +23,7 @@ APART = Hiding(together=0)
 SIZES = [[2, 3, 4], [3, 2, 2, 3], [2, 2, 3, 2, 2]]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tensors this small are only slowed down by more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def conditional(model, world: World, which: int, shown: tuple[int, ...]) -> torch.Tensor:

@@ -12,14 +12,7 @@ from toys import Table, World, Wrong, batch_of
 
 from kbdisk.model.likelihood import log_prob
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tensors this small are only slowed down by more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

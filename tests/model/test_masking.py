@@ -19,13 +19,7 @@ from kbdisk.model.masking import RATES, Hidden, Hiding, hide, in_turn, paper_wei
 APART = Hiding(together=0)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tensors this small are only slowed down by more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def entities(count: int, properties: int, **changes) -> Batch:
