@@ -177,7 +177,7 @@ MUTATIONS = [
     mutation("a retracted value takes a container along that was there", "loaders/json/edit.py",
              "if is_empty and is_made:", "if is_empty:", "tests/completion/test_retract.py"),
     mutation("a retracted table keeps no sidecar while it has values", "kbdisk/completion/retract.py",
-             "if kb.format in BLOCK_FORMATS:\n            _write_text", "if kb.format not in BLOCK_FORMATS:\n            _write_text",
+             "if format_row(kb.format).has_blocks:\n            _write_text", "if not format_row(kb.format).has_blocks:\n            _write_text",
              "tests/crash/test_retract_every_call.py"),
     mutation("a rejected value of a review is proposed again", "kbdisk/completion/answers.py",
              "raise ValueError(REJECTED_BEFORE)", "pass", "tests/completion/test_review.py"),

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [  # a part may import only itself and the parts of the rows above
     ["printable"],
     ["entity", "errors"],
+    ["plugins"],
     ["locks"],
     ["atomic"],
     ["schemas"],
@@ -47,6 +48,7 @@ GROUND = {
     "printable",
     "entity",
     "errors",
+    "plugins",
     "locks",
     "atomic",
     "schemas",

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kbdisk.api.beliefs import KINDS, Belief
+from kbdisk.api.beliefs import Belief, view_of
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK, batches
 from kbdisk.data.graph import Graph
@@ -89,7 +89,7 @@ def beliefs_of(
         recorded = float(one.presence["logits"][one.presence["tokens"] == 0].sigmoid()[0])
         row = next(iter(one.kinds.values())).belief
         given = known.get(slot.path, value.get(slot.path))
-        found[slot.path] = KINDS[slot.kind](
+        found[slot.path] = view_of(slot.kind)(
             entity.id, slot.path, slot, row, given, recorded, unit_of(trained.schema, of, slot.path)
         )
     order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}

@@ -243,7 +243,7 @@ class Job:
     def report(self, completed: Completed, written: Written) -> int:
         """Show the summary. The exit status: 1 where a given value has no place in the target, or something was skipped."""
         from kbdisk.cli.completed import as_json, as_tables, listed
-        from kbdisk.completion.sidecar import BLOCK_FORMATS
+        from kbdisk.loaders import format_row
 
         options, summary = self.options, completed.summary
         skipped = sum(len(kb.skipped) for kb in completed.source.kbs)
@@ -282,7 +282,7 @@ class Job:
             if written.hint is not None:
                 say(written.hint)
             say_rendered(as_tables(facts, summary, drift))
-            if self.target == "-" and self.format not in BLOCK_FORMATS and summary.filled:
+            if self.target == "-" and not format_row(self.format).has_blocks and summary.filled:
                 say(UNMARKED)
         for text in placeless.lines(written.lost, " given"):
             say(text)

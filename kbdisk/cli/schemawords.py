@@ -8,13 +8,13 @@ from typing import Any
 
 from kbdisk.cli.tables import counted
 from kbdisk.entity import Path, show
-from kbdisk.schemas.composites import COMPOSITES, EACH, leaves_of, show_pattern
+from kbdisk.schemas.composites import EACH, leaves_of, name_of, show_pattern
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
-from kbdisk.schemas.kinds import KINDS, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.property import Property
 
 SHOWN = 4  # labels named
@@ -22,8 +22,7 @@ SHOWN = 4  # labels named
 
 def kind_name(kind: Kind) -> str:
     """What a kind is called, of a leaf or a composite: `set of link`, `list of date`."""
-    names = {row[0]: name for name, row in [*KINDS.items(), *COMPOSITES.items()]}
-    name = names.get(type(kind), type(kind).__name__.lower())
+    name = name_of(kind)
     if isinstance(kind, Set):
         return f"set of {kind_name(kind.of)}"
     if isinstance(kind, Listed | Mapped):

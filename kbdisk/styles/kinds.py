@@ -1,11 +1,12 @@
-"""Styles per kind: KIND_STYLES has for each kind how a value is observed, in which forms it is written, and how its missing parts are filled.
+"""Styles per kind: how a value is observed, in which forms it is written, and how its missing parts are filled.
 
     numbers, labels, truths, texts, links    as themselves, or as a string; a text in a language
     dates           parts, years, ISO strings, or strings in the schema's order with the usual separators and zeros
     quantities      parts with value and unit, text such as 6.9 kg or $6.90, or bare numbers in the main unit
     coordinates     parts, pairs, text
+    other kinds     parts, text, or as themselves
 
-To add a kind: one row, and an example in tests/test_styles.py.
+The row of a kind names its style; a new style needs an example in tests/test_styles.py.
 
 The layout of a date is its text with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00, Y-M-DT00:00:00Z. A new
 date has a time of day where most have the same one. Where each has a time of its own, no date is written without one.
@@ -13,14 +14,16 @@ date has a time of day where most have the same one. Where each has a time of it
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import isclose
 from typing import Any, NamedTuple
 
-from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text
-from kbdisk.schemas.composites import Kind, Parts
+from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, with_values
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import Kind, Parts, kind_rows
 from kbdisk.schemas.composites.base import apply_kind, fields_of, split_kind
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
@@ -28,14 +31,11 @@ from kbdisk.schemas.composites.date import CARRIED, NUMBERS, NUMERIC_DATE
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR, UNIT, VALUE, shortest
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.kinds import Boolean, Category, Number
-from kbdisk.schemas.kinds import Link as LinkKind
-from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.numerals import Measure, measure
 from kbdisk.styles.habits import TYPED, Form, Habit
 
-STRING = Form("string")  # of a number or a link
+STRING, PARTS = Form("string"), Form("parts")  # of a number or a link; of a composite
 BARE, DIGITS, PAIRED = Form("bare"), Form("digits"), Form("pair")  # of quantities, and of coordinates
 YEAR, ISO = Form("year"), Form("iso")  # of dates
 TIMED, CLOCK = "timed", "clock"  # text with a time of day that recurs; with one of too many
@@ -59,7 +59,7 @@ class KindStyle(NamedTuple):
 
 def write_value(kind: Kind, value: Any, habit: Habit) -> Any:
     """A value in the most common form that can express it; ValueError where none can."""
-    style = KIND_STYLES[type(kind)]
+    style = style_of(kind)
     reason = ""
     for form in style.forms(kind, value, habit):
         try:
@@ -88,7 +88,7 @@ def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any
             what = f"the {path[0]} " if path else ""
             raise ValueError(f"{what}{given[path]!r} is given, which {wanted[path]!r} would change")
     new = {path: leaf for path, leaf in wanted.items() if path not in given}
-    put = KIND_STYLES[type(kind)].fill(kind, raw, new, habit) if new else {}
+    put = style_of(kind).fill(kind, raw, new, habit) if new else {}
     full = [path[0] for path in put if isinstance(raw, dict) and raw.get(path[0]) == []]
     if full:
         raise ValueError(f"[] is given as its {full[0]}, and has no place for more")
@@ -183,6 +183,37 @@ def write_text(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
 def fill_scalar(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
     """Always a ValueError: a leaf has no parts that could be missing."""
     raise no_place(raw)
+
+
+# ---------------------------------------------------------------- other kinds: as they are, as text, or as parts
+
+
+def observe_other(kind: Kind, raw: Any, habit: Habit) -> None:
+    """Observe whether a value is text, or parts, and the order of their keys."""
+    if isinstance(raw, dict):
+        habit.observe_keys(tuple(raw))
+        habit.observe(PARTS)
+    else:
+        observe_scalar(kind, raw, habit)
+
+
+def write_other(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A value as text, its leaves as parts, or the value as it is."""
+    if form == PARTS:
+        parts: dict[str, Any] = {"": {}}
+        for path, leaf in split_kind(kind, value).items():
+            parts = with_values(parts, {("", *path): habit.numbers.typed(leaf)})
+        return habit.ordered(parts[""])
+    if form == STRING:
+        return habit.numbers.text(value) if is_number(value) else str(value)
+    return habit.numbers.typed(value) if is_number(value) else value
+
+
+def fill_other(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The missing leaves of a value in parts."""
+    if not isinstance(raw, dict):
+        raise no_place(raw)
+    return {path: habit.numbers.typed(leaf) for path, leaf in new.items()}
 
 
 # ---------------------------------------------------------------- dates
@@ -459,13 +490,23 @@ def _key(half: str, raw: dict[str, Any], habit: Habit) -> str:
     return next((key for key in [*raw, *usual] if NAMES.get(key) == half), half)
 
 
-KIND_STYLES: Mapping[type[Any], KindStyle] = {
-    Number: KindStyle(observe_scalar, scalar_forms, write_number, fill_scalar),
-    Category: KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar),
-    Boolean: KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar),
-    TextKind: KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar),
-    LinkKind: KindStyle(observe_scalar, scalar_forms, write_link, fill_scalar, shared=True),
-    DateKind: KindStyle(observe_date, date_forms, write_date, fill_date, shared=True),
-    QuantityKind: KindStyle(observe_quantity, quantity_forms, write_quantity, fill_quantity, shared=True),
-    CoordinateKind: KindStyle(observe_coordinate, scalar_forms, write_coordinate, fill_coordinate, shared=True),
-}
+NUMBER_STYLE = KindStyle(observe_scalar, scalar_forms, write_number, fill_scalar)
+LABEL_STYLE = KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar)
+UNCHANGED_STYLE = KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar)
+TEXT_STYLE = KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar)
+LINK_STYLE = KindStyle(observe_scalar, scalar_forms, write_link, fill_scalar, shared=True)
+DATE_STYLE = KindStyle(observe_date, date_forms, write_date, fill_date, shared=True)
+QUANTITY_STYLE = KindStyle(observe_quantity, quantity_forms, write_quantity, fill_quantity, shared=True)
+COORDINATE_STYLE = KindStyle(observe_coordinate, scalar_forms, write_coordinate, fill_coordinate, shared=True)
+OTHER_STYLE = KindStyle(observe_other, scalar_forms, write_other, fill_other)  # of kinds without a style of their own
+
+
+@functools.cache
+def _style_of_type(type_: type[Any]) -> KindStyle:
+    row = next((row for row in kind_rows().values() if row.type is type_), None)
+    return OTHER_STYLE if row is None or row.style is None else load_part(row.style)
+
+
+def style_of(kind: Kind) -> KindStyle:
+    """The style of a kind, by its row."""
+    return _style_of_type(type(kind))

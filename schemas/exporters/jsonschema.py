@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from kbdisk.entity import Path, show
-from kbdisk.schemas.composites import COMPOSITES, Kind, composite_of
+from kbdisk.schemas.composites import Kind, composite_of, name_of
 from kbdisk.schemas.composites.coordinate import NAMES, PAIR, Coordinate
 from kbdisk.schemas.composites.date import CARRIED, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.property import LIST_KINDS, Property, spelling
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text import dates, numerals
@@ -273,9 +273,7 @@ def of_kind(kind: Kind) -> Json:
     known = SCHEMA_OF_KIND.get(type(kind))
     if known is not None:
         return known(kind)
-    rows: Mapping[str, Any] = {**KINDS, **COMPOSITES}
-    name = next((name for name, row in rows.items() if row[0] is type(kind)), type(kind).__name__)
-    return {"$comment": f"not said here: kind {name}", **hint(kind)}
+    return {"$comment": f"not said here: kind {name_of(kind)}", **hint(kind)}
 
 
 def gap_of(texts: Iterable[Any]) -> Json:
