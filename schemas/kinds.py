@@ -169,9 +169,8 @@ class KindRow:
     example: Any
     values: tuple[Any, ...]  # from loaders, that fit the example
     keys: Part = None  # a KindKeys: the keys in a schema file; None: the fields of the dataclass
-    style: Part = (
-        None  # a KindStyle: the forms in which a source writes values; None: as text, as parts, or as they are
-    )
+    style: Part = None  # a KindStyle: how a source writes values; None: as text, as parts, or unchanged
+    of_texts: Part = None  # ([text]) -> the kind that inference finds in these strings, or None
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["completion"],
     ["plots"],
     ["api", "sklearn"],
+    ["extend"],
     ["__init__"],
     ["cli"],
     ["__main__"],
@@ -200,6 +201,7 @@ def loaded_after(code: str) -> set[str]:
     [
         "import kbdisk",
         "import kbdisk.cli",
+        "import kbdisk.extend",
         "from kbdisk.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
         "from kbdisk.cli import main\ntry: main(['inspect', '--help'])\nexcept SystemExit: pass",
     ],

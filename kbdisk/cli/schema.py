@@ -166,13 +166,23 @@ def check(
     context.exit(0 if (found.fits_exactly if strict else found.fits) and not found.skipped else 1)
 
 
+def _known_language(language: str | None) -> str | None:
+    """The language of a schema; BadParameter where neither kbdisk nor an installed package reads it."""
+    from kbdisk.schemas.importers import IMPORTERS
+
+    if language is not None and language not in IMPORTERS:
+        raise click.BadParameter(f"expected one of {', '.join(IMPORTERS)}, got {language!r}.")
+    return language
+
+
 @schema.command("import")
 @click.argument("file")
 @click.option(
     "--from",
     "origin",
-    type=click.Choice(["shacl", "jsonschema", "linkml"]),
-    help="What FILE is written in, where its content does not tell.",
+    metavar="LANGUAGE",
+    callback=lambda context, parameter, language: _known_language(language),
+    help="What FILE is written in, where its content does not tell: shacl, jsonschema, linkml, or one that an installed package adds.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell what was left out.")
 def import_(file: str, origin: str | None, quiet: bool) -> None:

@@ -191,6 +191,8 @@ def fill_scalar(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, An
 def observe_other(kind: Kind, raw: Any, habit: Habit) -> None:
     """Observe whether a value is text, or parts, and the order of their keys."""
     if isinstance(raw, dict):
+        for number in filter(is_number, raw.values()):
+            habit.numbers.observe(number)
         habit.observe_keys(tuple(raw))
         habit.observe(PARTS)
     else:
@@ -202,18 +204,18 @@ def write_other(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
     if form == PARTS:
         parts: dict[str, Any] = {"": {}}
         for path, leaf in split_kind(kind, value).items():
-            parts = with_values(parts, {("", *path): habit.numbers.typed(leaf)})
+            parts = with_values(parts, {("", *path): write_label(kind, form, leaf, habit)})
         return habit.ordered(parts[""])
     if form == STRING:
         return habit.numbers.text(value) if is_number(value) else str(value)
-    return habit.numbers.typed(value) if is_number(value) else value
+    return write_label(kind, form, value, habit)
 
 
 def fill_other(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
     """The missing leaves of a value in parts."""
     if not isinstance(raw, dict):
         raise no_place(raw)
-    return {path: habit.numbers.typed(leaf) for path, leaf in new.items()}
+    return {path: write_label(kind, PARTS, leaf, habit) for path, leaf in new.items()}
 
 
 # ---------------------------------------------------------------- dates

@@ -46,6 +46,7 @@ class CompositeKind(KindRow):
     """A row of COMPOSITES."""
 
     of_fields: Part = None  # ({name: kind}) -> the composite that a part with these fields is, or None
+    of_parts: Part = None  # (the statistics of parts) -> Decision of inference, or None; None: by `of_fields`
 
 
 def kind_rows() -> dict[str, KindRow]:
@@ -126,6 +127,7 @@ COMPOSITES: Table[CompositeKind] = Table(
             keys="kbdisk.schemas.yaml.kind_keys:QuantityKeys",
             style="kbdisk.styles.kinds:QUANTITY_STYLE",
             of_fields=quantity_of_fields,
+            of_parts="kbdisk.schemas.infer.paths:quantity_of_parts",
         ),
         "date": CompositeKind(
             Date,
@@ -134,6 +136,7 @@ COMPOSITES: Table[CompositeKind] = Table(
             keys="kbdisk.schemas.yaml.kind_keys:DateKeys",
             style="kbdisk.styles.kinds:DATE_STYLE",
             of_fields=date_of_fields,
+            of_parts="kbdisk.schemas.infer.paths:date_of_parts",
         ),
         "coordinate": CompositeKind(
             Coordinate,
@@ -142,6 +145,7 @@ COMPOSITES: Table[CompositeKind] = Table(
             keys="kbdisk.schemas.yaml.kind_keys:CoordinateKeys",
             style="kbdisk.styles.kinds:COORDINATE_STYLE",
             of_fields=coordinate_of_fields,
+            of_parts="kbdisk.schemas.infer.paths:place_of_parts",
         ),
         "list": CompositeKind(
             Listed,
