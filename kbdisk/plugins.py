@@ -22,7 +22,9 @@ from kbdisk.errors import PluginError
 Part: TypeAlias = Any  # an object, or `module:attribute`
 Row = TypeVar("Row")
 
-_INSTALLED: dict[str, dict[str, Any]] = {}  # by group: the rows of installed packages by name
+_INSTALLED: dict[
+    str, dict[str, Any] | None
+] = {}  # by group: the rows of installed packages; None while they are loaded
 
 
 class Table(MutableMapping[str, Row]):
@@ -63,24 +65,25 @@ class Table(MutableMapping[str, Row]):
         self._rows[name] = row
 
     def _add_installed(self) -> None:
-        if not self._is_complete:
-            self._is_complete = True  # a package that is loaded may look into the table itself
-            try:
-                rows = installed_rows(self.group, self.group_type)
-            except PluginError:
-                self._is_complete = False
-                raise
+        if self._is_complete:
+            return
+        rows = installed_rows(self.group, self.group_type)
+        if rows is not None:
+            self._is_complete = True
             for name, row in rows.items():
                 if isinstance(row, self.type):
                     self._rows.setdefault(name, row)
 
 
-def installed_rows(group: str, type_: Any) -> dict[str, Any]:
-    """The rows by name that installed packages declare in a group, loaded once; PluginError where one cannot be loaded."""
+def installed_rows(group: str, type_: Any) -> dict[str, Any] | None:
+    """The rows by name that installed packages declare in a group, loaded once; PluginError where one cannot be loaded.
+
+    None while they are being loaded: a package may look into a table itself.
+    """
     if group not in _INSTALLED:
-        _INSTALLED[group] = {}
+        _INSTALLED[group] = None
         try:
-            _INSTALLED[group].update({point.name: _load(point, type_) for point in entry_points(group=group)})
+            _INSTALLED[group] = {point.name: _load(point, type_) for point in entry_points(group=group)}
         except PluginError:
             del _INSTALLED[group]
             raise
