@@ -68,12 +68,11 @@ __all__ = [
 
 def register_leaf(name: str, row: LeafKind) -> None:
     """Add a kind of leaf, which schema files call by this name."""
-    parts = (row.codec, row.encoder, row.decoder)
-    if row.learnt_as:
-        if any(part is not None for part in parts) or row.learnt_as not in KINDS:
-            raise ValueError(f"expected codec, encoder and decoder of {name!r}, or learnt_as with the name of a kind")
-    elif any(part is None for part in parts):
-        raise ValueError(f"expected a codec, an encoder and a decoder of {name!r}, got {_named(row, parts)}")
+    parts = {part: getattr(row, part) for part in ("codec", "encoder", "decoder")}
+    given = [part for part, value in parts.items() if value is not None]
+    if len(given) != (3 if row.learnt_as is None else 0):
+        got = " and ".join(given if row.learnt_as is None else [*given, "learnt_as"]) or "none"
+        raise ValueError(f"expected codec, encoder and decoder of {name!r}, or learnt_as alone, got {got}")
     _refuse_taken(name)
     KINDS.register(name, row)
 
@@ -96,11 +95,6 @@ def register_format(name: str, row: Format) -> None:
 def register_baseline(name: str, make: str | Callable[[], Baseline]) -> None:
     """Add a baseline, which --against calls by this name: a class, or `module:attribute`, that is called without arguments."""
     BASELINES.register(name, make)
-
-
-def _named(row: LeafKind, parts: tuple[Any, ...]) -> str:
-    given = [name for name, part in zip(("codec", "encoder", "decoder"), parts, strict=True) if part is not None]
-    return " and ".join(given) or "none"
 
 
 def _refuse_taken(name: str) -> None:

@@ -170,14 +170,16 @@ class KindRow:
     values: tuple[Any, ...]  # from loaders, that fit the example
     keys: Part = None  # a KindKeys: the keys in a schema file; None: the fields of the dataclass
     style: Part = None  # a KindStyle: how a source writes values; None: as text, as parts, or unchanged
+    json_schema: Part = None  # kind -> the JSON Schema of its values; None: any value
+    merge: Part = None  # (kind, kind) -> the kind that takes the values of both; None: field by field
     of_texts: Part = None  # ([text]) -> the kind that inference finds in these strings, or None
 
 
 @dataclass(frozen=True, eq=False)
 class LeafKind(KindRow):
-    """A row of KINDS. A kind is learnt by its own codec, encoder and decoder, or by those of another kind."""
+    """A row of KINDS. A kind is learnt by its own codec, encoder and decoder, or as another kind."""
 
-    learnt_as: str = ""  # the kind whose codec, encoder, decoder and scores it has; "": its own
+    learnt_as: Part = None  # leaf -> the leaf of another kind, by whose row it is learnt and scored; None: by its own
     codec: Part = None  # a LeafCodec: values <-> codes
     encoder: Part = None  # a torch module: (codecs, Setting); forward(codes (n, ...), Rows) -> vectors (n, D)
     decoder: Part = None  # a torch module: (codecs, Setting); forward(vectors (n, D), Rows) -> Belief
@@ -201,6 +203,8 @@ KINDS: Table[LeafKind] = Table(
             Number(minimum=0),
             (133.0, 194, Decimal("80.55")),
             keys="kbdisk.schemas.yaml.kind_keys:NumberKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_number",
+            merge="kbdisk.schemas.merging:merged_numbers",
             style="kbdisk.styles.kinds:NUMBER_STYLE",
             codec="kbdisk.leaves.number:NumberCodec",
             encoder="kbdisk.leaves.number:NumberEncoder",
@@ -217,6 +221,8 @@ KINDS: Table[LeafKind] = Table(
             Category(("No", "3G", "4G"), closed=True, ordered=True),
             ("No", "4G"),
             keys="kbdisk.schemas.yaml.kind_keys:CategoryKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_category",
+            merge="kbdisk.schemas.merging:merged_labels",
             style="kbdisk.styles.kinds:LABEL_STYLE",
             codec="kbdisk.leaves.category:CategoryCodec",
             encoder="kbdisk.leaves.category:CategoryEncoder",
@@ -231,14 +237,17 @@ KINDS: Table[LeafKind] = Table(
             Boolean(),
             (True, False),
             keys="kbdisk.schemas.yaml.kind_keys:BooleanKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_boolean",
             style="kbdisk.styles.kinds:UNCHANGED_STYLE",
-            learnt_as="category",
+            learnt_as=lambda leaf: Category((False, True), closed=True),
         ),
         "text": LeafKind(
             Text,
             Text(max_length=60),
             ("Galaxy S21", ""),
             keys="kbdisk.schemas.yaml.kind_keys:TextKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_text",
+            merge="kbdisk.schemas.merging:merged_texts",
             style="kbdisk.styles.kinds:TEXT_STYLE",
             codec="kbdisk.leaves.text:TextCodec",
             encoder="kbdisk.leaves.text:TextEncoder",
@@ -257,6 +266,8 @@ KINDS: Table[LeafKind] = Table(
             Link("Country"),
             (LinkValue("https://example.org/France"),),
             keys="kbdisk.schemas.yaml.kind_keys:LinkKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_link",
+            merge="kbdisk.schemas.merging:merged_links",
             style="kbdisk.styles.kinds:LINK_STYLE",
             codec="kbdisk.leaves.link:LinkCodec",
             encoder="kbdisk.leaves.link:LinkEncoder",
@@ -271,6 +282,8 @@ KINDS: Table[LeafKind] = Table(
             Set(Category()),
             (["red", "blue"], []),
             keys="kbdisk.schemas.yaml.kind_keys:SetKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:set_of",
+            merge="kbdisk.schemas.merging:merged_sets",
             codec="kbdisk.leaves.set:SetCodec",
             encoder="kbdisk.leaves.set:SetEncoder",
             decoder="kbdisk.leaves.set:SetDecoder",

@@ -34,7 +34,7 @@ from kbdisk.data.slots import (
 from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
-from kbdisk.leaves.registry import LEARNT_KINDS, learnt_kind
+from kbdisk.leaves.registry import LEARNT_KINDS, learnt_kind, learnt_leaf
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.plugins import load_part
 from kbdisk.schemas.kinds import KINDS, Set
@@ -97,7 +97,7 @@ def fit(
     words = _words([(leaves[one], kinds[one], values[one]) for one in order], config, gathered.names)
 
     codecs = {
-        one: LEARNT_KINDS[kinds[one]].codec.fit(leaves[one], values[one], config.kinds[kinds[one]], words)
+        one: LEARNT_KINDS[kinds[one]].codec.fit(learnt_leaf(leaves[one]), values[one], config.kinds[kinds[one]], words)
         for one in order
     }
     if gathered.names:

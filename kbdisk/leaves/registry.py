@@ -32,10 +32,15 @@ class LeafModules(NamedTuple):
     padding: int | None  # fills up shorter codes (n, L) where their length L varies
 
 
+def learnt_leaf(leaf: Any) -> Any:
+    """The leaf that a codec is fitted to: of a boolean a category, of most others the leaf itself."""
+    learnt_as = load_part(KINDS[kind_of(leaf)].learnt_as)
+    return leaf if learnt_as is None else learnt_as(leaf)
+
+
 def learnt_kind(leaf: Any) -> str:
-    """The name of the kind whose modules learn a leaf: a boolean is learnt as a category. ValueError where there is none."""
-    name = kind_of(leaf)
-    return KINDS[name].learnt_as or name
+    """The name of the kind as which a leaf is learnt."""
+    return kind_of(learnt_leaf(leaf))
 
 
 @functools.cache

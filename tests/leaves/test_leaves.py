@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.registry import LEARNT_KINDS, LeafModules, learnt_kind
+from kbdisk.leaves.registry import LEARNT_KINDS, LeafModules, learnt_kind, learnt_leaf
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
 
@@ -69,7 +69,7 @@ def words(example) -> Tokenizer:
 def codecs(example, kind, words) -> list[Any]:
     """Of three slots: of all the values, of the first one, of all again."""
     some = [example.values, example.values[:1], example.values]
-    return [kind.codec.fit(example.leaf, values, kind.config(), words) for values in some]
+    return [kind.codec.fit(learnt_leaf(example.leaf), values, kind.config(), words) for values in some]
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_codec_is_plain_data_and_comes_back_from_json(kind, codecs, words):
 
 
 def test_no_value_in_training_is_enough_for_a_codec(example, kind, words, setting):
-    codec = kind.codec.fit(example.leaf, [], kind.config(), words)
+    codec = kind.codec.fit(learnt_leaf(example.leaf), [], kind.config(), words)
     assert kind.codec.from_json(json.loads(json.dumps(codec.to_json())), words) == codec
     rows = Rows(torch.zeros(2, dtype=torch.long), [2], torch.randn(2, WIDTH))
     belief = kind.decoder([codec], Setting(WIDTH, [0], setting.config, tokenizer=words)).eval()(
