@@ -165,7 +165,7 @@ class Set:
 class KindRow:
     """What the rows of leaves and of composites have in common."""
 
-    type: type[Any]
+    type: Any  # the dataclass
     example: Any
     values: tuple[Any, ...]  # from loaders, that fit the example
     keys: Part = None  # a KindKeys: the keys in a schema file; None: the fields of the dataclass

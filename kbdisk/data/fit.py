@@ -283,7 +283,7 @@ def _labels(leaf: Any, values: Sequence[Any], names: Names) -> Iterator[str]:
 
 def _entropy_of(kind: str) -> Callable[[Sequence[Any], Any], float]:
     """The entropy of values of a kind, by its row."""
-    return load_part(KINDS[kind].entropy) or _of_values  # type: ignore[no-any-return]
+    return load_part(KINDS[kind].entropy) or _of_values
 
 
 def _of_values(values: Sequence[Any], codec: Any) -> float:

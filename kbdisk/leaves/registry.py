@@ -45,8 +45,8 @@ def learnt_kind(leaf: Any) -> str:
 
 @functools.cache
 def _modules(name: str, row: LeafKind) -> LeafModules:
-    parts = (row.codec, row.encoder, row.decoder, row.config or NoSettings)
-    return LeafModules(name, *map(load_part, parts), padding=row.padding)
+    codec, encoder, decoder = map(load_part, (row.codec, row.encoder, row.decoder))
+    return LeafModules(name, codec, encoder, decoder, load_part(row.config or NoSettings), row.padding)
 
 
 class _LearntKinds(Mapping[str, LeafModules]):

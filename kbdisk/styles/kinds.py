@@ -504,11 +504,12 @@ OTHER_STYLE = KindStyle(observe_other, scalar_forms, write_other, fill_other)  #
 
 
 @functools.cache
-def _style_of_type(type_: type[Any]) -> KindStyle:
+def _style_of_type(type_: Any) -> KindStyle:
     row = next((row for row in kind_rows().values() if row.type is type_), None)
     return OTHER_STYLE if row is None or row.style is None else load_part(row.style)
 
 
 def style_of(kind: Kind) -> KindStyle:
     """The style of a kind, by its row."""
-    return _style_of_type(type(kind))
+    type_: Any = type(kind)
+    return _style_of_type(type_)
