@@ -14,10 +14,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from kbdisk.errors import PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Part: TypeAlias = Any  # an object, or `module:attribute`
 Row = TypeVar("Row")
@@ -80,6 +82,8 @@ def installed_rows(group: str, type_: Any) -> dict[str, Any] | None:
 
     None while they are being loaded: a package may look into a table itself.
     """
+    from importlib.metadata import entry_points  # takes longer to load than all else here
+
     if group not in _INSTALLED:
         _INSTALLED[group] = None
         try:

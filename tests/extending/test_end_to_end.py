@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from models import tiny_run
 
 import kbdisk
+from kbdisk.data import Codec
 from kbdisk.entity import Entity
-from kbdisk.schemas.schema import Schema
+from kbdisk.experts.features import HashedFeatures, most_frequent_slots
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Schema, of_one_class
 
 SCHEMA = """\
 kbdisk: 1
@@ -124,6 +128,15 @@ def test_kinds_from_outside_go_from_training_to_a_file_and_back(extended, source
         }.items() <= after.items()
     schema = model.schema
     assert all(not schema.check(entity) for entity in kbdisk.load(str(target)))
+
+
+def test_the_features_of_a_leaf_are_columns_for_neighbours(extended):
+    schema = of_one_class({("actors",): Property(extended.counts_of_things.Count())})
+    entities = [Entity(f"{n}", {"actors": n}) for n in range(9)]
+    codec = Codec.fit(schema, entities)
+    features = HashedFeatures.of(codec, most_frequent_slots(codec, 8))
+    batch = codec.encode(entities).batch(torch.arange(9))
+    assert features.table(batch, batch.known)[:, 0].expm1().round().tolist() == list(range(9))
 
 
 def test_completed_values_can_be_taken_out_again(source, folder, tmp_path, run):
