@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Part: TypeAlias = Any  # an object, or `module:attribute`
 Row = TypeVar("Row")
 
-_INSTALLED: dict[
-    str, dict[str, Any] | None
-] = {}  # by group: the rows of installed packages; None while they are loaded
+# By group, the rows of installed packages by name; None while they are being loaded.
+_INSTALLED: dict[str, dict[str, Any] | None] = {}
+REMEDY = "Update the package, or uninstall it."
 
 
 class Table(MutableMapping[str, Row]):
@@ -88,7 +88,7 @@ def installed_rows(group: str, type_: Any) -> dict[str, Any] | None:
         _INSTALLED[group] = None
         try:
             _INSTALLED[group] = {point.name: _load(point, type_) for point in entry_points(group=group)}
-        except PluginError:
+        except BaseException:
             del _INSTALLED[group]
             raise
     return _INSTALLED[group]
@@ -102,13 +102,11 @@ def _load(point: EntryPoint, type_: Any) -> Any:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise PluginError(package, f"its plug-in {point.name!r} ({point.group}) fails: {reason}. {REMEDY}") from error
     if not isinstance(row, type_):
-        expected = " or ".join(one.__name__ for one in (type_ if isinstance(type_, tuple) else (type_,)))
-        problem = f"its plug-in {point.name!r} ({point.group}) is no {expected}, but of type {type(row).__name__}."
-        raise PluginError(package, f"{problem} {REMEDY}")
+        problem = (
+            f"expected a {type_.__name__} of its plug-in {point.name!r} ({point.group}), got a {type(row).__name__}"
+        )
+        raise PluginError(package, f"{problem}. {REMEDY}")
     return row
-
-
-REMEDY = "Update the package, or uninstall it."
 
 
 def load_part(part: Part) -> Any:
