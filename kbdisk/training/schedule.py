@@ -194,7 +194,8 @@ class Schedule:
             return False
         state.timing.append(seconds)
         are_few = len(state.timing) >= MIN_TIMED and least * typical(state.timing) > ALL_STEPS * config.seconds
-        return are_few or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
+        is_last = state.step == config.steps  # what follows the steps is planned by then
+        return are_few or is_last or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
 
     def buy(self, budget: float, spent: float, look: float, least: int = 0) -> bool:
         """The budget becomes a number of steps, where so much of it is spent and a look takes so long.
