@@ -13,7 +13,7 @@ from models import EXAMPLES, QUICK, calibrated, phones, tiny
 from tables import for_each
 
 import kbdisk
-from kbdisk.api import Model
+from kbdisk.api import Model, training
 from kbdisk.completion.answers import REJECTED, Answer, reviewed_of
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.entity import Entity, at, read_path, walk
@@ -241,6 +241,30 @@ def test_a_new_model_is_kept_where_that_is_wanted_after_so_many_steps(place, mon
     assert kbdisk.open("kept").record.facts["steps"] == 3
 
 
+def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch):
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
+    monkeypatch.setattr(training, "MIN_STEPS", 1)
+    rows = [{"id": f"e{n}", "x": n % 7, "y": "ab"[n % 2] if n % 5 else None} for n in range(80)]
+    lines: list[str] = []
+
+    def held_out() -> list[str]:
+        Path("kb.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        kbdisk.complete("kb.jsonl", preset="fast", report=lines.append)
+        return kbdisk.open("kb.jsonl.kbdisk").record.validation
+
+    first = held_out()
+    rows[3]["y"], rows[4]["x"] = "a", 6
+    assert held_out() == first
+    rows = [{**row, "z": row["x"] % 3} for row in rows]
+    held_out()
+    begun = [line.partition(" on ")[0] for line in lines]
+    assert begun == [
+        "training",
+        "the source has changed: continuing from the model in kb.jsonl.kbdisk",
+        "training",
+    ]
+
+
 def test_what_is_in_memory_is_completed_and_leaves_no_file(place, monkeypatch):
     monkeypatch.setitem(PRESETS, "fast", QUICK)
     before = sorted(place.iterdir())
@@ -271,7 +295,11 @@ def test_a_model_that_is_open_completes_entities_of_python(place):
         ({"treshold": 0.5}, ConfigError, "treshold: expected one of fill, only, classes, "),
         ({"budget": "1m"}, ConfigError, "budget: says how to train, and model what was trained. Leave one out."),
         ({"steps": 3}, ConfigError, "steps: says how to train, and model what was trained. Leave one out."),
-        ({"keep": "kept"}, ConfigError, "keep: is for a newly trained model, and model is a trained one. Leave one out."),
+        (
+            {"keep": "kept"},
+            ConfigError,
+            "keep: is for a newly trained model, and model is a trained one. Leave one out.",
+        ),
         ({"model": None, "keep": "no/kept"}, KBDiskError, "no/kept: cannot be written: no such directory."),
         ({"only": "a..b"}, ConfigError, "a..b: expected a path"),
         ({"only": ["wieght"]}, SchemaError, "wieght: expected a path of the schema"),
