@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
+from click import get_current_context
 from click.core import ParameterSource
 from rich.text import Text
 
@@ -120,7 +121,7 @@ RECORDED = (*(USED_BY.keys() - {"id_path"}), "origin", "insert")  # a review say
 def refuse_unused(kbs: Sequence[KB]) -> None:
     """ConfigError for a given option that has no effect on any of these sources."""
     formats = {kb.format for kb in kbs}
-    for name, option in given_parameters(click.get_current_context()).items():
+    for name, option in given_parameters(get_current_context()).items():
         if name in USED_BY and formats.isdisjoint(USED_BY[name]):
             present, expected = ", ".join(sorted(formats)), ", ".join(USED_BY[name])
             raise ConfigError(option, f"changes nothing where SOURCE is {present}: it is for {expected}. Leave it out.")
@@ -128,7 +129,7 @@ def refuse_unused(kbs: Sequence[KB]) -> None:
 
 def reading_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The given options that say how SOURCE is read, as plain data; not which entities are wanted."""
-    given = given_parameters(click.get_current_context())
+    given = given_parameters(get_current_context())
     recorded = {name: options[name] for name in given if name in RECORDED}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in recorded.items()}
 

@@ -220,7 +220,8 @@ def _refuse_blocked_path(name: str, entity: Entity, path: Path, line: int) -> No
     parent: Any = entity.tree
     for depth, key in enumerate(path):
         is_index = isinstance(key, int)
-        if not isinstance(parent, list if is_index else dict):
+        fits = isinstance(parent, list if is_index else dict)
+        if not fits:
             kind = "a list" if is_index else "a part"
             place = show(path[:depth]) or "the entity"
             problem = f"{show(path)}: expected {kind} at {place} of {entity.id!r}, got {parent!r}. Correct the path."
