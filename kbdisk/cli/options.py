@@ -36,13 +36,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # ---------------------------------------------------------------- options
 
+# A review stores the parameter's name, origin, with the other options by which its source was read.
+FROM_OPTION = click.option(
+    "--from", "origin", metavar="FORMAT", help="Format of the source, if its name does not tell it."
+)
 ID_OPTION = click.option("--id", "id", metavar="PATH", help="Path of an entity's id, such as meta.id.")
 ID_PATH_OPTION = click.option(
     "--id-path", "id_path", metavar="PATH", help="Path of an entity's id in SOURCE, such as meta.id."
 )
 OTHER_SOURCE_OPTIONS = [
-    # A review stores the parameter's name, origin, with the other options by which its source was read.
-    click.option("--from", "origin", metavar="FORMAT", help="Format of the source, if its name does not tell it."),
     click.option("--items", metavar="PATH", help="Path of the list of entities in a JSON document, such as data.items."),
     click.option("--base", metavar="IRI", help="Resolves relative IRIs in RDF."),
     click.option(
@@ -59,7 +61,7 @@ OTHER_SOURCE_OPTIONS = [
     click.option("--redirects", is_flag=True, help="For an endpoint: follow redirects to another host."),
     click.option("--skip-errors", is_flag=True, help="Skip what cannot be read, count it, and exit with status 1."),
 ]  # fmt: skip
-SOURCE_OPTIONS = [ID_OPTION, *OTHER_SOURCE_OPTIONS]
+SOURCE_OPTIONS = [FROM_OPTION, ID_OPTION, *OTHER_SOURCE_OPTIONS]
 
 to_option = click.option(
     "--to", "target_format", metavar="FORMAT", help="Format of TARGET, if its name does not tell it."
@@ -86,7 +88,7 @@ def source_options(command: Command) -> Command:
 
 def entity_source_options(command: Command) -> Command:
     """The same for a command whose --id names an entity; the path of ids is --id-path there."""
-    for option in reversed([ID_PATH_OPTION, *OTHER_SOURCE_OPTIONS]):
+    for option in reversed([FROM_OPTION, ID_PATH_OPTION, *OTHER_SOURCE_OPTIONS]):
         command = option(command)
     return command
 
