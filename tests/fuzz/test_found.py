@@ -62,7 +62,7 @@ def test_a_new_value_far_behind_the_end_of_its_list_is_refused(here, run, path):
     Path("new.jsonl").write_text(f'{{"id": "a", "path": "{path}", "value": 1}}\n')
     status, _, err = run("write", "kb.jsonl", "--values", "new.jsonl", "--out", "out.jsonl")
     assert status == 2
-    assert err.startswith(f"error: new.jsonl:1: {path}: expected a place near the end of ")
+    assert err.startswith(f"error: new.jsonl:1: {path}: expected an index near the end of ")
 
 
 @pytest.mark.parametrize("object", ["<http://a b/>", '"1952-02-30"^^<http://www.w3.org/2001/XMLSchema#date>'])
