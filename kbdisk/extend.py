@@ -84,7 +84,7 @@ def register_composite(name: str, row: CompositeKind) -> None:
 
 
 def register_format(name: str, row: Format) -> None:
-    """Add a format, which --format calls by this name; files are recognised by their suffixes."""
+    """Add a format, which --from and --to call by this name; files are recognised by their suffixes."""
     taken = {suffix: other for other, of_other in FORMATS.items() for suffix in of_other.suffixes}
     for suffix in row.suffixes:
         if suffix in taken:

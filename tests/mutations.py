@@ -199,8 +199,8 @@ MUTATIONS = [
              "return Constant(middle, float(numbers.mean()), (low, high))", "return Constant(low, float(numbers.mean()), (low, high))",
              "tests/test_metrics.py", "tests/evaluation"),
     # ------------------------------------------------------------ the command line
-    mutation("a user's mistake is exit status 1", "kbdisk/cli/__init__.py",
-             "    return 2\n\n\ndef _unread", "    return 1\n\n\ndef _unread", "tests/test_cli.py"),
+    mutation("a user's mistake is exit status 1", "kbdisk/cli/main.py",
+             "    return 2\n\n\ndef _end_unread", "    return 1\n\n\ndef _end_unread", "tests/test_cli.py"),
     mutation("a value without a place is no failure", "kbdisk/cli/write.py",
              "context.exit(1 if report.unwritable or kb.skipped else 0)", "context.exit(0)", "tests/test_cli.py"),
     # ------------------------------------------------------------ what a user may rely on

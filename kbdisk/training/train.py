@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from kbdisk.entity import Entity
-from kbdisk.errors import KBDiskWarning, TrainingError
+from kbdisk.errors import KBDiskWarning, TrainingError, setting
 from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
 from kbdisk.experts.base import Candidates, Report
 from kbdisk.experts.config import FITTED_ON_HELD_OUT
@@ -352,7 +352,7 @@ def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
         left = f"It has {good}" if good else "It is left out"
         warnings.warn(f"train: network {number}: {state.stopped}. {left}. {advice}.", KBDiskWarning, stacklevel=4)
         return
-    way_out = f"; resume=True makes a model of {good}" if good and is_kept else ""
+    way_out = f"; {setting('resume')} makes a model of {good}" if good and is_kept else ""
     raise TrainingError("train", f"{state.stopped}. {advice}{way_out}.")
 
 

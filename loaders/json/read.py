@@ -36,7 +36,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import orjson
 
 from kbdisk.entity import Completion, Entity, Filled, Path, Tree, at, show, with_values
-from kbdisk.errors import ConfigError, LoadError, WriteError
+from kbdisk.errors import ConfigError, LoadError, WriteError, setting
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.json.edit import fill, restore
 from kbdisk.loaders.json.styles import JsonStyle
@@ -338,7 +338,8 @@ class Lines(Records):
         if not is_list and "the end of the text" not in fault.problem:
             return super().error(fault, piece)
         got = ("a list" if "a list" in fault.problem else "'['") if is_list else "one that does not end in its line"
-        problem = f"expected a JSON object, got {got}. If the file is one JSON document, say --format json."
+        option = setting("format", "json", shell="from")
+        problem = f"expected a JSON object, got {got}. If the file is one JSON document, say {option}."
         return LoadError(self.name, problem, piece.line)
 
 
