@@ -5,7 +5,7 @@
     quantities      parts with value and unit, text such as 6.9 kg or $6.90, or bare numbers in the main unit
     coordinates     parts, pairs, text
 
-To add a kind: one row, and an example in tests/test_styles.py.
+To add a kind: one row, and an example in tests/styles/test_styles.py.
 
 The layout of a date is its text with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00, Y-M-DT00:00:00Z. A new
 date has a time of day where most have the same one. Where each has a time of its own, no date is written without one.

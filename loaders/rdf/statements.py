@@ -19,7 +19,7 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Li
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
 from kbdisk.loaders.rdf.fold import COORDINATE_KEY
-from kbdisk.loaders.rdf.observe import IRIS_OF_KNOWN, LiteralTemplate, NodeTemplate, Observed
+from kbdisk.loaders.rdf.styles import IRIS_OF_KNOWN, LiteralTemplate, NodeTemplate, Observed
 from kbdisk.loaders.rdf.terms import (
     FIRST,
     ID,

@@ -3,7 +3,7 @@
 A column is read as numbers, or as truths, only if all of its cells are, missing ones aside: `12` is text where `A3` stands
 below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a column, and a word in one
 of words. A number is -?digits, maybe a decimal point, maybe an exponent, maybe with thousands separators
-(values/numbers.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces
+(kbdisk/styles/numbers.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces
 around a number are ignored; text is kept as it is.
 """
 
@@ -19,8 +19,8 @@ from kbdisk.entity import Quantity
 from kbdisk.loaders.kb import MISSING_BESIDE_NUMBERS
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import text_of
-from kbdisk.loaders.values.numbers import NUMBER, Separators
 from kbdisk.schemas.text.numerals import Measure, Number, is_number, measured_as
+from kbdisk.styles.numbers import NUMBER, Separators
 
 Kind = Literal["number", "truth", "text", "blank"]
 

@@ -34,8 +34,8 @@ from kbdisk.loaders.kb import KB, MISSING, NOT_NOTED, Options, Placeless, Report
 from kbdisk.loaders.table.cells import Column
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, leaves_of, paths_of, table_of
-from kbdisk.loaders.values.numbers import NUMBER, Separators
 from kbdisk.schemas.text.numerals import is_number
+from kbdisk.styles.numbers import NUMBER, Separators
 
 ROWS_PER_PASS = 1024  # rows judged at once
 MAX_COLUMNS_SHOWN = 5  # columns that are named

@@ -60,9 +60,9 @@ from kbdisk.loaders.rdf.terms import (
     value_of_term,
 )
 from kbdisk.loaders.rdf.value_nodes import BY_CLASS, Fields, FieldsOf, Form, form_of, recognised
-from kbdisk.loaders.values.numbers import NumberFormat, is_majority
 from kbdisk.schemas.text import dates, numerals
 from kbdisk.schemas.text.numerals import Number, has_int
+from kbdisk.styles.numbers import NumberFormat, is_majority
 
 # ---------------------------------------------------------------- lexical forms
 

@@ -44,7 +44,7 @@ from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.styles import Styles
 from kbdisk.styles.kinds import KIND_STYLES
 
-EXAMPLES = FilePath(__file__).parents[1] / "examples"
+EXAMPLES = FilePath(__file__).parents[2] / "examples"
 P = ("p",)
 
 WEIGHT = Amount("g", {"kg": 1000.0, "lb": None})

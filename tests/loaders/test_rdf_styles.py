@@ -13,7 +13,7 @@ from pyoxigraph import BlankNode, RdfFormat
 from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.rdf.observe import PredicateTemplates, natural_term
+from kbdisk.loaders.rdf.styles import PredicateTemplates, natural_term
 from kbdisk.loaders.rdf.terms import value_of_term
 from kbdisk.loaders.rdf.value_nodes import recognised
 from kbdisk.schemas.text.calendars import JULIAN
