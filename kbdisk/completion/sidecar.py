@@ -380,7 +380,7 @@ def _cell_readings(text: str) -> Iterator[Any]:
     if text in TRUTHS:
         yield TRUTHS[text]
     for separators in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):
-        if separators.see(text, 1) and separators.decimal is not None:
+        if separators.observe(text, 1) and separators.decimal is not None:
             yield separators.reader()(text)
 
 

@@ -17,7 +17,8 @@ import orjson
 
 from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, Tree
 from kbdisk.loaders.values import tagged_json
-from kbdisk.schemas.text.numerals import has_int, is_finite, measured_as, show_digits
+from kbdisk.schemas.text.numerals import has_int, is_finite, show_digits
+from kbdisk.styles.numbers import measured_as
 
 MAX_SAMPLES_PER_PATH = 20  # values kept of each path
 

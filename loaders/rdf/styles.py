@@ -98,13 +98,13 @@ def _number_form(value: Any, datatype: str, samples: Samples) -> str:
     if datatype in INTEGERS:
         if not has_int(number):
             raise ValueError(f"expected a whole number, got {number}")
-        lexical = NumberFormat(0, NumberFormat.of(samples).plus).show(int(number))
+        lexical = NumberFormat(plus=NumberFormat.of(samples).plus).show(int(number))
     else:
         format = NumberFormat.of(samples)
         if not samples and datatype != DECIMAL:
-            format = NumberFormat(1, exponent="E0" if "e" in repr(number) else "")
+            format = NumberFormat(1, keeps_zeros=True, exponent="E0" if "e" in repr(number) else "")
         elif not samples:
-            format = NumberFormat(isinstance(number, float))
+            format = NumberFormat(int(isinstance(number, float)), keeps_zeros=True)
         lexical = (replace(format, exponent="") if datatype == DECIMAL else format).show(number)
     read = value_of(lexical, datatype)
     if read != number and read != _as_float(number):

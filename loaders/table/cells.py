@@ -19,8 +19,8 @@ from kbdisk.entity import Quantity
 from kbdisk.loaders.kb import MISSING_BESIDE_NUMBERS
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import text_of
-from kbdisk.schemas.text.numerals import Measure, Number, is_number, measured_as
-from kbdisk.styles.numbers import NUMBER, Separators
+from kbdisk.schemas.text.numerals import Measure, Number, is_number
+from kbdisk.styles.numbers import NUMBER, Separators, measured_as
 
 Kind = Literal["number", "truth", "text", "blank"]
 
@@ -111,7 +111,7 @@ class Column:
                 self._judge(cell, count)
 
     def _judge(self, cell: str, count: int) -> None:
-        if self.separators.see(cell, count):
+        if self.separators.observe(cell, count):
             self.numbers += count
         elif cell in TRUTHS:
             self.truths += count
@@ -169,7 +169,7 @@ class Column:
         if self.kind == "number" and not NUMBER.fullmatch(text):
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
         return (
-            self.separators.spell(text)
+            self.separators.write(text)
             if self.kind == "number" or (self.kind == "blank" and is_number(value))
             else text
         )
