@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity, Text
-from kbdisk.loaders.values.tagged_json import show_day
+from kbdisk.schemas.text.dates import show_day
 
 LONG = 60  # characters of a value
 

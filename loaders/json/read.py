@@ -172,7 +172,7 @@ class Records(KB):
         style = JsonStyle()
         for piece in itertools.islice(self.pieces(), STYLE_SAMPLE):
             try:
-                style.add(parse_object(piece.text)[0], piece.text)
+                style.observe(parse_object(piece.text)[0], piece.text)
             except Fault:
                 continue  # reading has reported it
         return style

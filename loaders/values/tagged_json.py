@@ -23,6 +23,7 @@ from typing import Any, get_args
 import orjson
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Precision, Quantity, Text, Tree
+from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.numerals import show_digits
 
 MAX_DEPTH = 200  # levels of brackets, read or written
@@ -161,21 +162,9 @@ def encode(value: Any, depth: int = 1) -> Any:
     return writer(value) if writer else value
 
 
-def show_day(date: Date) -> str:
-    """1912-11-28, 1912-11, 1912, -0043 for 44 BCE; XX for an unknown part before a known one."""
-    year = "XXXX" if date.year is None else f"{date.year:05d}" if date.year < 0 else f"{date.year:04d}"
-    if date.day is not None:
-        return f"{year}-{_two(date.month)}-{_two(date.day)}"
-    return year if date.month is None else f"{year}-{_two(date.month)}"
-
-
-def _two(part: int | None) -> str:
-    return "XX" if part is None else f"{part:02d}"
-
-
 def _date_part(date: Date) -> Tree:
     rest = {key: getattr(date, key[1:]) for key in ("@precision", "@time", "@calendar", "@note")}
-    return {"@date": show_day(date)} | {key: text for key, text in rest.items() if text}
+    return {"@date": dates.show_day(date)} | {key: text for key, text in rest.items() if text}
 
 
 def _coordinate_part(place: Coordinate) -> Tree:
