@@ -1,16 +1,50 @@
-"""Habits: how the values at one path are written. The counts of their forms, and how their numbers are spelt, as plain data."""
+"""How the values at one place are written: what each format has for its places, and the habits of paths as plain data.
+
+A place is a path of a schema or a JSON source, a column of a table, a predicate of RDF. Its values are observed, and a new value
+is written in the most common of their forms that can express it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from kbdisk.styles.numbers import NumberSpelling
 
 MAX_FORMS = 200  # that are counted at each path; by then the common ones are among them
 COUNTS = ("padded", "alone", "listed", "empty")  # of a habit, by their names in a file
+
+
+FormT = TypeVar("FormT")
+WrittenT = TypeVar("WrittenT")
+
+
+@runtime_checkable
+class PlaceStyle(Protocol):
+    """How the values at one place of a source are written. What is observed and written is the format's: values, cells, terms.
+
+    Each format has one: `Examples` (styles/kinds.py) for paths of JSON, `Column` (loaders/table/cells.py), `PredicateTemplates`
+    (loaders/rdf/styles.py).
+    """
+
+    def observe(self, raw: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Take in what stands at the place."""
+
+    def write(self, value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A new value as those are written; ValueError, with the reason, where none of their forms can express it."""
+
+
+def write_in_first_form(forms: Iterable[FormT], write: Callable[[FormT], WrittenT]) -> WrittenT:
+    """What `write` makes of the first form that it raises no ValueError for; where there is none, the first reason."""
+    reason = ""
+    for form in forms:
+        try:
+            return write(form)
+        except ValueError as error:
+            reason = reason or str(error)
+    raise ValueError(reason)
 
 
 class Form(NamedTuple):

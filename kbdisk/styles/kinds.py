@@ -38,7 +38,7 @@ from kbdisk.schemas.kinds import Link as LinkKind
 from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.numerals import Measure, has_int, is_finite, measure, show_digits
-from kbdisk.styles.habits import TYPED, Form, Habit
+from kbdisk.styles.habits import TYPED, Form, Habit, write_in_first_form
 from kbdisk.styles.numbers import measured_as
 
 STRING = Form("string")  # of a number or a link
@@ -81,17 +81,19 @@ class KindStyle(NamedTuple):
 def write_value(kind: Kind, value: Any, habit: Habit) -> Any:
     """A value in the most common form that can express it; ValueError where none can."""
     style = KIND_STYLES[type(kind)]
-    reason = ""
-    for form in style.forms(kind, value, habit):
-        try:
-            raw = style.write(kind, form, value, habit)
-            if is_read_as(kind, raw, value):
-                return raw
-        except ValueError as error:
-            reason = reason or str(error)
-    if not habit.forms:
-        return style.write(kind, TYPED, value, habit)
-    raise ValueError(reason or f"no form of the others can say {value!r}")
+
+    def write(form: Form) -> Any:
+        raw = style.write(kind, form, value, habit)
+        if not is_read_as(kind, raw, value):
+            raise ValueError
+        return raw
+
+    try:
+        return write_in_first_form(style.forms(kind, value, habit), write)
+    except ValueError as error:
+        if not habit.forms:
+            return style.write(kind, TYPED, value, habit)
+        raise ValueError(str(error) or f"no form of the others can say {value!r}") from None
 
 
 def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:

@@ -213,7 +213,7 @@ class SourceTriples:
             return (
                 (value, [])
                 if isinstance(value, BlankNode)
-                else self.observed.templates(predicate).terms(value, self.fresh)
+                else self.observed.templates(predicate).write(value, self.fresh)
             )
         if value is None:
             raise ValueError("there is nothing to write")
@@ -223,7 +223,7 @@ class SourceTriples:
             return self.fresh(), []
         if value is NOVALUE and NamedNode(IRIS_OF_KNOWN[NOVALUE]) not in self.observed.objects.get(predicate, ()):
             raise ValueError("RDF has no word for a value that is known not to exist")
-        return self.observed.templates(predicate).terms(value, self.fresh)
+        return self.observed.templates(predicate).write(value, self.fresh)
 
     def link(self, link: Link) -> Link | BlankNode:
         """A link; to a blank node, that node itself."""

@@ -1,7 +1,7 @@
 """Statistics of an RDF source, so that a new value is written as its neighbours are: templates and lexical forms per predicate.
 
-    templates = PredicateTemplates.observe([(object, fields_of), ...])     fields_of(node) = {predicate: [objects]}
-    term, triples = templates.terms(value, fresh)                          triples: of the value node, if it is one
+    templates = PredicateTemplates.of([(object, fields_of), ...])     fields_of(node) = {predicate: [objects]}
+    term, triples = templates.write(value, fresh)                          triples: of the value node, if it is one
 
 A predicate has one template for each kind of its values: links, literals of a datatype or language, value nodes of a form.
 A new value takes the most frequent template that it fits: a year becomes an xsd:gYear where the predicate has those too,
@@ -62,6 +62,7 @@ from kbdisk.loaders.rdf.terms import (
 from kbdisk.loaders.rdf.value_nodes import BY_CLASS, Fields, FieldsOf, Form, form_of, recognised
 from kbdisk.schemas.text import dates, numerals
 from kbdisk.schemas.text.numerals import Number, has_int
+from kbdisk.styles.habits import write_in_first_form
 from kbdisk.styles.numbers import NumberFormat, is_majority
 
 # ---------------------------------------------------------------- lexical forms
@@ -261,7 +262,7 @@ class LinkTemplate:
     def __init__(self) -> None:
         self.count = 0
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
+    def observe(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         self.count += 1
 
@@ -269,7 +270,7 @@ class LinkTemplate:
         """Whether a value is of just this kind."""
         return isinstance(value, Link)
 
-    def terms(self, value: Any, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Any, fresh: Fresh) -> TermAndTriples:
         """A link, or a string that is an IRI."""
         if isinstance(value, Link):
             return link_term(value), []
@@ -288,7 +289,7 @@ class LiteralTemplate:
         self.samples: list[str] = []
         self.kinds: set[type[Any]] = set()
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
+    def observe(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         self.count += 1
         if len(self.samples) < MAX_SAMPLES:
@@ -301,7 +302,7 @@ class LiteralTemplate:
         same = SAME_KIND.get(type(value), type(value)) in self.kinds
         return same and (not isinstance(value, Text) or value.language.lower() == self.language)
 
-    def terms(self, value: Any, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Any, fresh: Fresh) -> TermAndTriples:
         """A literal, spelt as the others are; a string takes their language, or none where they have none."""
         if self.language is None:
             return literal_term(lexical_form(value, self.datatype, self.samples), self.datatype), []
@@ -333,12 +334,12 @@ class NodeTemplate:
             form.parts[predicate]: predicate for predicate in reversed(predicates_of_form)
         }  # part -> predicate
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
+    def observe(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         assert fields is not None
         self.count += 1
         for predicate, templates in self.templates.items():
-            templates.add(fields[predicate][0], fields_of)
+            templates.observe(fields[predicate][0], fields_of)
         units = {predicate: terms for predicate, terms in fields.items() if self.form.parts.get(predicate) == "unit"}
         if len(units) > 1:
             self.units.setdefault(units[self.predicates["unit"]][0].value, units)
@@ -362,7 +363,7 @@ class NodeTemplate:
             if part_value is not None and not (part in left_out and part_value == self.form.implied[part])
         }
 
-    def terms(self, value: Any, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Any, fresh: Fresh) -> TermAndTriples:
         """A new node with the value's parts."""
         parts = self.parts(value)
         node = fresh()
@@ -382,7 +383,7 @@ class NodeTemplate:
                 name for name, name_of_part in self.form.parts.items() if name_of_part == part
             )
             templates = self.templates.get(predicate)
-            term, more = templates.terms(value, fresh) if templates else natural_term(_as_link(value), fresh)
+            term, more = templates.write(value, fresh) if templates else natural_term(_as_link(value), fresh)
             triples += [Triple(node, NamedNode(predicate), term), *more]
         return triples
 
@@ -397,14 +398,14 @@ class PredicateTemplates:
         self.templates: dict[tuple[Any, ...], Template] = {}
 
     @classmethod
-    def observe(cls, examples: Iterable[tuple[Term, FieldsOf | Fields | None]]) -> PredicateTemplates:
+    def of(cls, examples: Iterable[tuple[Term, FieldsOf | Fields | None]]) -> PredicateTemplates:
         """The templates of some values, each with the fields of its node, or with the function to the fields of any node."""
         templates = cls()
         for term, fields in examples:
-            templates.add(term, fields if callable(fields) else _only(term, fields))
+            templates.observe(term, fields if callable(fields) else _only(term, fields))
         return templates
 
-    def add(self, term: Term, fields_of: FieldsOf) -> None:
+    def observe(self, term: Term, fields_of: FieldsOf) -> None:
         """Take in one more value."""
         fields = None if isinstance(term, LiteralTerm) else fields_of(term)
         key: tuple[Any, ...] = ()
@@ -420,19 +421,13 @@ class PredicateTemplates:
             template = self.templates[key] = (
                 NodeTemplate(*key) if len(key) == 3 else LiteralTemplate(*key) if key else LinkTemplate()
             )
-        template.add(term, fields, fields_of)
+        template.observe(term, fields, fields_of)
 
-    def terms(self, value: Value, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Value, fresh: Fresh) -> TermAndTriples:
         """A new value as a term and the triples of its node; ValueError where it fits no template."""
         if not self.templates or isinstance(value, Known) or value is None or self._is_new_language(value):
             return natural_term(value, fresh)
-        reasons: list[str] = []
-        for template in self._candidates(value):
-            try:
-                return template.terms(value, fresh)
-            except ValueError as error:
-                reasons.append(str(error))
-        raise ValueError(reasons[0])
+        return write_in_first_form(self._candidates(value), lambda template: template.write(value, fresh))
 
     def missing(self, node: Any, fields: Fields, value: Any, fresh: Fresh) -> list[Triple]:
         """The triples that a node with these fields lacks for a value; its own triples stay as they are."""
@@ -483,7 +478,7 @@ def natural_term(value: Any, fresh: Fresh) -> TermAndTriples:
         case Quantity():
             template = NodeTemplate(_QUANTITY_FORM, (QUANTITY,))
             template.predicates["unit"] = CODE if isinstance(_as_link(value.unit), Link) else WORD
-            return template.terms(value, fresh)
+            return template.write(value, fresh)
         case dict() if value and not value.keys() - {"start", "end"}:
             return literal_term(lexical_form(value, INTERVAL), INTERVAL), []
         case list() | dict():
@@ -551,9 +546,7 @@ class Observed:
             examples = [
                 term for term in self.objects.get(predicate, ()) if isinstance(term, Literal | NamedNode | BlankNode)
             ]
-            templates = self._templates[predicate] = PredicateTemplates.observe(
-                (term, self.fields_of) for term in examples
-            )
+            templates = self._templates[predicate] = PredicateTemplates.of((term, self.fields_of) for term in examples)
         return templates
 
     def triple_term(self, predicate: str, text: str) -> Triple | None:

@@ -98,7 +98,7 @@ class Column:
             return ""
         return f"column {self.name!r} holds numbers but for {word!r} and is read as text: say --missing {word!r} if that is no value"
 
-    def see(self, cells: Mapping[str, int], missing: frozenset[str]) -> None:
+    def observe(self, cells: Mapping[str, int], missing: frozenset[str]) -> None:
         """Take in cells, each with its count."""
         for cell, count in cells.items():
             if cell.strip() in missing:
@@ -155,10 +155,10 @@ class Column:
             return f"column {self.name!r} is read with decimal points: if they part thousands, take them out"
         return ""
 
-    def spell(self, value: Any) -> str:
+    def write(self, value: Any) -> str:
         """A new value spelt as the column's are; ValueError where it does not go with the others."""
         if isinstance(value, Quantity):
-            return self._spell_quantity(value)
+            return self._write_quantity(value)
         if isinstance(value, bool):
             if self.kind == "number":
                 raise ValueError(f"expected a number as in the rest of the column, got {value!r}")
@@ -174,12 +174,12 @@ class Column:
             else text
         )
 
-    def _spell_quantity(self, quantity: Quantity) -> str:
+    def _write_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:
             raise ValueError("expected a number of some unit, got the unit alone")
         if self.unit is not None and quantity.unit not in (self.unit, None):
             raise ValueError(f"expected a value in {self.unit!r} as in the rest of the column, got {quantity.unit!r}")
         if self.kind == "number" or self.unit is not None or quantity.unit is None:
-            return self.spell(quantity.value)
+            return self.write(quantity.value)
         measure = measured_as(self.examples, quantity.unit) or Measure("", gap=" ")
         return measure.like(text_of(quantity.value), quantity.unit)
