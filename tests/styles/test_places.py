@@ -15,7 +15,6 @@ from kbdisk.entity import Date, Quantity
 from kbdisk.loaders.rdf.styles import PredicateTemplates
 from kbdisk.loaders.rdf.terms import XSD
 from kbdisk.loaders.table.cells import Column
-from kbdisk.schemas.text import numerals
 from kbdisk.styles.habits import PlaceStyle, write_in_first_form
 from kbdisk.styles.kinds import KIND_STYLES, Examples, KindStyle
 from kbdisk.styles.numbers import NumberFormat, NumberSpelling, Separators
@@ -120,4 +119,5 @@ def test_a_number_is_written_in_its_format(format, number, text):
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.decimals(-1e9, 1e9), st.integers(0, 4))
 def test_without_a_maximum_no_digit_is_lost(number, decimals):
     for format in (NumberFormat(decimals), NumberFormat(decimals, keeps_zeros=True), NumberFormat(exponent="E")):
-        assert Decimal(format.show(number)) == numerals.as_decimal(number)
+        shown = Decimal(format.show(number))
+        assert shown == number or float(shown) == number
