@@ -19,10 +19,11 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Li
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
 from kbdisk.loaders.rdf.fold import COORDINATE_KEY
-from kbdisk.loaders.rdf.styles import IRIS_OF_KNOWN, LiteralTemplate, NodeTemplate, Observed
+from kbdisk.loaders.rdf.styles import Observed
 from kbdisk.loaders.rdf.terms import (
     FIRST,
     ID,
+    IRIS_OF_KNOWN,
     LATITUDE,
     LONGITUDE,
     NIL,
@@ -249,18 +250,9 @@ class SourceTriples:
     def _composite(self, predicate: str, value: dict[str, Any]) -> Any:
         """The quantity or place that a dict of its parts is, where the property has such values."""
         kinds = [kind for kind, parts in PARTS.items() if value and value.keys() <= set(parts)]
-        for kind in kinds:
-            for template in self.observed.templates(predicate).templates.values():
-                known = (
-                    template.form.kinds
-                    if isinstance(template, NodeTemplate)
-                    else template.kinds
-                    if isinstance(template, LiteralTemplate)
-                    else ()
-                )
-                if kind in known:
-                    return kind(*(value.get(part) for part in PARTS[kind]))
-        return None
+        templates = self.observed.templates(predicate)
+        kind = next((kind for kind in kinds if templates.holds(kind)), None)
+        return kind(*(value.get(part) for part in PARTS[kind])) if kind else None
 
     def collection(self, predicate: str, values: Sequence[Any]) -> tuple[Any, list[Triple]]:
         """A list as a collection; its members use the templates of other collections."""

@@ -40,6 +40,7 @@ from kbdisk.loaders.rdf.terms import (
     EDTF,
     FIRST,
     INTEGERS,
+    IRIS_OF_KNOWN,
     LANGUAGE,
     NAMED,
     NIL,
@@ -249,7 +250,6 @@ TermAndTriples: TypeAlias = tuple[Term, list[Triple]]
 
 MAX_SAMPLES = 200  # lexical forms kept of a template
 SAME_KIND: dict[type[Any], type[Any]] = {int: float, Decimal: float, Text: str}  # types that are of one kind
-IRIS_OF_KNOWN: dict[Known | None, str] = {value: iri for iri, value in NAMED.items()}
 _TYPE = NamedNode(TYPE)
 QUANTITY, CODE, WORD = (f"http://schema.org/{name}" for name in ("QuantitativeValue", "unitCode", "unitText"))
 _QUANTITY_FORM = BY_CLASS[QUANTITY][0]
@@ -258,6 +258,8 @@ INTERVAL = EDTF + "EDTF"
 
 class LinkTemplate:
     """The template of links: IRIs and blank nodes that are entities."""
+
+    kinds = frozenset({Link})
 
     def __init__(self) -> None:
         self.count = 0
@@ -325,6 +327,7 @@ class NodeTemplate:
 
     def __init__(self, form: Form, classes: tuple[str, ...] = (), predicates: tuple[str, ...] = ()) -> None:
         self.form = form
+        self.kinds = frozenset(form.kinds)
         self.classes = classes
         self.count = 0
         self.templates = {predicate: PredicateTemplates() for predicate in predicates}
@@ -428,6 +431,10 @@ class PredicateTemplates:
         if not self.templates or isinstance(value, Known) or value is None or self._is_new_language(value):
             return natural_term(value, fresh)
         return write_in_first_form(self._candidates(value), lambda template: template.write(value, fresh))
+
+    def holds(self, kind: type[Any]) -> bool:
+        """Whether some values are of a kind, such as Quantity."""
+        return any(kind in template.kinds for template in self.templates.values())
 
     def missing(self, node: Any, fields: Fields, value: Any, fresh: Fresh) -> list[Triple]:
         """The triples that a node with these fields lacks for a value; its own triples stay as they are."""

@@ -73,7 +73,7 @@ def _decoded(value: Any) -> Any:
         return [_decoded(item) for item in value]
     if type(value) is not dict:
         return value
-    reader = next((_READERS[key] for key in value if key in _READERS), None)
+    reader = next((READERS[key] for key in value if key in READERS), None)
     decoded = reader(value) if reader else None
     return decode(value) if decoded is None else decoded
 
@@ -131,7 +131,7 @@ def _is_number(value: Any) -> bool:
     return value is None or type(value) in (int, float, Decimal)
 
 
-_READERS: dict[str, Callable[[Tree], Any]] = {
+READERS: dict[str, Callable[[Tree], Any]] = {  # by the key that such an object has; None where it is no such value
     "@id": _link,
     "@value": _text,
     "@date": _date,
@@ -158,7 +158,7 @@ def encode(value: Any, depth: int = 1) -> Any:
         return orjson.Fragment(show_digits(value))
     if kind is float and not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
-    writer = _WRITERS.get(kind)
+    writer = WRITERS.get(kind)
     return writer(value) if writer else value
 
 
@@ -181,7 +181,7 @@ def _decimal_part(number: Decimal) -> Any:
     return orjson.Fragment(text) if is_exact else {"@decimal": text}
 
 
-_WRITERS: dict[type, Callable[[Any], Any]] = {
+WRITERS: dict[type, Callable[[Any], Any]] = {
     Link: lambda link: {"@id": link.id},
     Text: lambda text: {"@value": text.text, "@language": text.language},
     Date: _date_part,
