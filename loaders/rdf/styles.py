@@ -1,7 +1,11 @@
-"""Statistics of an RDF source, so that a new value is written as its neighbours are: templates and lexical forms per predicate.
+"""How an RDF source writes its values, observed predicate by predicate: templates of terms, and lexical forms of literals.
 
     templates = PredicateTemplates.of([(object, fields_of), ...])     fields_of(node) = {predicate: [objects]}
-    term, triples = templates.write(value, fresh)                          triples: of the value node, if it is one
+    term, triples = templates.write(value, fresh)                     triples: of the value node, if it is one
+
+A quantity in Turtle: the form in the tree is that of its kind (kbdisk/styles/kinds.py), here a Quantity. The predicate's
+templates choose between a literal and a value node, whose classes and predicates are in rdf/value_nodes.py; the digits are written
+by the NumberFormat of kbdisk/styles/numbers.py, and the terms as text by rdf/turtle.py.
 
 A predicate has one template for each kind of its values: links, literals of a datatype or language, value nodes of a form.
 A new value takes the most frequent template that it fits: a year becomes an xsd:gYear where the predicate has those too,
