@@ -309,29 +309,18 @@ class Separators:
 
         return read
 
-    @property
-    def format(self) -> NumberFormat | None:
-        """The format of the column's numbers. None where it has no numbers, or some with exponents: a new one stays as it is."""
-        marks = self._marks
-        if self.exponents * 2 > self.counts.total():
-            return replace(NumberFormat.of(self.exponent_samples), thousands=marks.thousands, point=marks.point)
-        if self.exponents or self.decimals is None:
-            return None
-        fewest, most = self.decimals
-        return replace(marks, min_decimals=fewest, max_decimals=most)
-
     def write(self, number: str) -> str:
-        """A number with the separators, decimals and exponents of the column."""
-        format = self.format
-        return self._marks.separate(number) if format is None else format.show(numerals.number(number.strip()))
-
-    @property
-    def _marks(self) -> NumberFormat:
-        """The separators of new numbers: thousands are separated if most here are."""
+        """A number with the separators, decimals and exponents of the column; thousands are separated if most here are."""
         point = self.decimal or "."
-        separators = self._thousands_separators(point)
-        group = next(iter(separators), "")
-        return NumberFormat(thousands=group if separators[group] > self.unseparated else "", point=point)
+        separator, count = next(iter(self._thousands_separators(point).items()), ("", 0))
+        thousands = separator if count > self.unseparated else ""
+        if self.exponents * 2 > self.counts.total():
+            format = replace(NumberFormat.of(self.exponent_samples), thousands=thousands, point=point)
+        elif self.exponents or (decimals := self.decimals) is None:
+            return NumberFormat(thousands=thousands, point=point).separate(number)
+        else:
+            format = NumberFormat(*decimals, thousands=thousands, point=point)
+        return format.show(numerals.number(number.strip()))
 
     def _pointed(self, cell: str) -> str:
         """A cell with its comma replaced by a point, where a comma may be decimal."""
