@@ -51,6 +51,7 @@ from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
+SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
 EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
 
 
@@ -191,21 +192,46 @@ class Trainer:
         least = MIN_STEPS if self.run.experts_share and len(self.held_out) else 0
         if not self.schedule.is_timed(seconds, least) or budget is None:
             return
+        if self.schedule.is_hopeless(least):
+            self._give_up()
+            return
         begun = time.monotonic()
         self.validator.evaluate(state.step)
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
-        after = plan_after_training(
+        state.values, state.recorded, state.spare = self._plan_after_training(budget)
+        if not self.schedule.buy(budget, spent, taken, least):
+            self._give_up()
+
+    def _plan_after_training(self, budget: float) -> AfterTraining:
+        return plan_after_training(
             self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records
         )
-        state.values, state.recorded, state.spare = after
-        if not self.schedule.buy(budget, spent, taken, least):
-            state.values = 0  # the network has learnt nothing, not even what neighbours could be found by
-            self.network.silence()
-            self.ema.restart()
+
+    def _give_up(self) -> None:
+        """Silence the network, which has learnt nothing: not even what neighbours could be found by."""
+        self.schedule.give_up()
+        self.network.silence()
+        self.ema.restart()
+
+    def finish_silent(self, *, may_shrink: bool) -> None:
+        """Replace a silent network by a narrow one, which has the same beliefs in a fraction of the time.
+
+        It has learnt nothing, not even what neighbours could be found by; only its presence head will learn.
+        """
+        if may_shrink:
+            self.run = replace(self.run, model=replace(self.run.model, width=SILENT_WIDTH))
+            network, _ = build(self.codec, self.run)
+            network.silence()
+            self.network = network.to(self.device).eval()
+        if self.config.seconds is not None:
+            self.state.recorded = self._plan_after_training(self.config.seconds).recorded
+        self.state.values = 0
 
     def _seen(self) -> ValidationLoss | None:
         """What the held-out part costs, where it is to be looked at after this step."""
+        if self.state.is_silent:
+            return None
         # What is drawn is learnt by heart soon where there is little of it.
         early = self.run.hiding.is_in_order
         return self.validator.evaluate(self.state.step) if self.schedule.is_look_due(early) else None
