@@ -8,7 +8,3 @@ The schema says what a value is, the knowledge base how it is written. What is l
 which all formats share; a format adds how that form is spelt in its text. A writer also meets values without a schema: these
 resemble the examples at their path.
 """
-
-from kbdisk.styles.styles import Styles
-
-__all__ = ["Styles"]
