@@ -493,27 +493,31 @@ def _key(half: str, raw: dict[str, Any], habit: Habit) -> str:
 class Examples:
     """The first values at one path of a tree. Without a schema, a new value takes the form that they seem to have."""
 
-    __slots__ = ("lists", "values")
+    __slots__ = ("_alike", "lists", "values")
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.lists: list[list[Any]] = []  # which the path leads to; their items are values at the path, too
+        self._alike: list[Any] | None = None  # the values of the most frequent type, once they are asked for
 
     def observe(self, raw: Any) -> None:
         """Take in a value."""
         seen = self.lists if type(raw) is list else self.values
         if raw is not None and len(seen) < MAX_EXAMPLES:
             seen.append(raw)
+            self._alike = None
 
     def write(self, value: Any) -> Any:
         """A value in the form of most examples; ValueError where they have none for it."""
         style = next((style for style in KIND_STYLES.values() if type(value) in style.types), None)
         if style is None or style.resemble is None:
             return value
-        types = Counter(map(_type_of, self.values)).most_common(1)
-        raw = style.resemble(value, [raw for raw in self.values if _type_of(raw) is types[0][0]], self.lists)
+        if self._alike is None:
+            types = Counter(map(_type_of, self.values)).most_common(1)
+            self._alike = [raw for raw in self.values if _type_of(raw) is types[0][0]]
+        raw = style.resemble(value, self._alike, self.lists)
         if raw is None:
-            raise ValueError(f"no form of the others can say {value!r}")
+            raise ValueError(f"no form of the others can express a {type(value).__name__}")
         return raw
 
 

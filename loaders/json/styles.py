@@ -18,6 +18,7 @@ from kbdisk.entity import Path, Tree
 from kbdisk.loaders.values import tagged_json
 from kbdisk.styles.kinds import Examples
 
+NO_EXAMPLES = Examples()
 _FIRST_COLON = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*+"([ \t]*:[ \t]*)', re.DOTALL)
 
 
@@ -56,7 +57,7 @@ class JsonStyle:
             return {key: self.write((*path, key), item) for key, item in value.items()}
         if type(value) is list:
             return [self.write((*path, i), item) for i, item in enumerate(value)]
-        examples = self.examples.get(tuple(key for key in path if isinstance(key, str)), Examples())
+        examples = self.examples.get(tuple(key for key in path if isinstance(key, str)), NO_EXAMPLES)
         try:
             return tagged_json.encode(_with_bare_decimals(examples.write(value)))
         except ValueError:
