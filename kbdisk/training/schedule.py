@@ -133,7 +133,7 @@ def bought(seconds: float, spent: float, done: int, step: float, look: float, lo
 
 KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 MORE = 1.05  # times as many steps, at least, where there are to be more
-MIN_TIMED_HOPELESS, HOPELESS_FACTOR = 2, 2.0  # steps that show that a budget is too short by such a factor
+MIN_TIMED_HOPELESS, HOPELESS_FACTOR = 3, 2.0  # steps that show that a budget is too short by such a factor
 ALL_STEPS = 0.4  # of a budget, about: what is left for steps beside what follows them
 MAX_STEPS_UNVALIDATED = 1000  # the most steps without validation entities, as overfitting would not be seen
 
@@ -191,7 +191,7 @@ class Schedule:
         return (
             seconds is not None
             and len(times) >= MIN_TIMED_HOPELESS
-            and least * typical(times) > HOPELESS_FACTOR * ALL_STEPS * seconds
+            and least * min(times[1:]) > HOPELESS_FACTOR * ALL_STEPS * seconds
         )
 
     def is_timed(self, seconds: float, least: int = 0) -> bool:

@@ -33,6 +33,7 @@ from kbdisk.experts.gaussian_process import few_valued_slots
 from kbdisk.experts.given_only import GivenProperties
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.stacking import ROUNDS, stack
+from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles.styles import Styles
@@ -70,22 +71,37 @@ def train(
     checkpoint: FilePath | None = None,
     resume: bool = False,
     force: bool = False,
+    start: Trained | None = None,
 ) -> Trained:
     """A model of the entities; what is `held_out` tells when to stop, else a share of them does.
+
+    Its networks continue from those of `start`, a model of an earlier state of the same entities: with its codec, its
+    settings, and what it had held out.
 
     With a `checkpoint`, a folder, the run is kept there as it goes: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` goes on from there, or begins where nothing is kept. `force` gives up a run that is kept. The folder stays
     until `checkpoint.remove`, when the model is safe.
     """
-    data = Data.prepare(schema, entities, run, held_out)
-    asked, run = run, fit_sizes(run, data)
+    if start is None:
+        data = Data.prepare(schema, entities, run, held_out)
+        asked, run = run, fit_sizes(run, data)
+    else:
+        data = Data.continuing(start, entities)
+        asked, run = run, start.run
     keeping = Keeping(checkpoint, source or {}, resume, force)
     experts = Experts(run, data, device, watch)
     if experts.come_first:
         experts.fit()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
         trainers, members = _networks(
-            run, data, device, watch, keeping, experts.seconds_for_networks, may_shrink=not asked.model.width
+            run,
+            data,
+            device,
+            watch,
+            keeping,
+            experts.seconds_for_networks,
+            [] if start is None else [member.network for member in start.members],
+            may_shrink=not asked.model.width,
         )
     first, *others = members
     run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
@@ -236,10 +252,11 @@ def _networks(
     watch: Watch,
     keeping: Keeping,
     seconds: float | None,
+    starts: Sequence[DiSK],
     *,
     may_shrink: bool,
 ) -> tuple[list[Trainer], list[Member]]:
-    """Every network as it was trained, and those that are any good.
+    """Every network as it was trained, and those that are any good. The first ones continue from `starts`.
 
     A silent one is left out if there are others, else it is the only one. It is narrow where it `may_shrink`, as its width
     was left open.
@@ -247,7 +264,8 @@ def _networks(
     trainers: list[Trainer] = []
     members: list[Member] = []
     for own, count in _network_runs(run, trainers, keeping.is_begun, seconds):
-        trainer = Trainer(data, own, device)
+        number = len(trainers)
+        trainer = Trainer(data, own, device, starts[number] if number < len(starts) else None)
         watching = partial(_watched, watch, (len(trainers) + 1, count))
         known = keeping.go(trainer, data, len(trainers), watching, planned_run(run, own))
         if trainer.state.is_silent and members:
