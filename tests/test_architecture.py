@@ -21,9 +21,9 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["atomic"],
     ["schemas"],
     ["jsonio"],
+    ["styles"],
     ["loaders"],
     ["inspection"],
-    ["styles"],
     ["rng"],
     ["tensors"],
     ["leaves"],
@@ -51,9 +51,9 @@ GROUND = {
     "atomic",
     "schemas",
     "jsonio",
+    "styles",
     "loaders",
     "inspection",
-    "styles",
 }
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 

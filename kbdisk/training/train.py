@@ -36,7 +36,7 @@ from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
 from kbdisk.training.config import MAX_NETWORKS
 from kbdisk.training.data import Data
