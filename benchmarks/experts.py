@@ -45,8 +45,7 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.experts import given_only, stacking
-from kbdisk.experts.base import Candidates, ExpertGroup, Stacked
-from kbdisk.experts.ensemble import Ensemble
+from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Stacked
 from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.model.diffusion import Model

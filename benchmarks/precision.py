@@ -369,7 +369,7 @@ def _values(task: Task, table: Any, seed: int) -> Iterator[tuple[Any, float]]:
 def _catboost(loss: str, seed: int, labels: int = 0) -> Any:
     from catboost import CatBoost, CatBoostClassifier
 
-    from kbdisk.experts.catboost_settings import unattended
+    from kbdisk.experts.catboost import unattended
 
     settings: dict[str, Any] = unattended(seed) | {
         "loss_function": loss,

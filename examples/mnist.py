@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch, plain
+from kbdisk.data.dataset import Batch, plain
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import loss, reveal, revealing

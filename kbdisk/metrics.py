@@ -28,8 +28,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, Text

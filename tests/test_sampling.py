@@ -16,14 +16,12 @@ import kbdisk
 from kbdisk.api import Model
 from kbdisk.completion import complete
 from kbdisk.data import Codec
-from kbdisk.data.patterns import MOST, Met
+from kbdisk.data.fit import MAX_PATTERN_ENTITIES, PatternSample
 from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.evaluation.evaluate import Evaluation, Scope
 from kbdisk.model.masking import Hiding
-from kbdisk.sampling import sample
-from kbdisk.sampling.given import spelt
-from kbdisk.sampling.maps import distinct, maps
+from kbdisk.sampling import distinct, maps, sample, spelt
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.train import train
 
@@ -84,11 +82,11 @@ def test_patterns_survive_the_codec_as_plain_data(made):
 
 
 def test_of_many_entities_evenly_spread_patterns_are_kept_and_every_class_has_one():
-    met = Met()
-    for number in range(5 * MOST):
+    met = PatternSample()
+    for number in range(5 * MAX_PATTERN_ENTITIES):
         met.add("A", [("a",)] if number % 2 else [("b",)])
     met.add("B", [("c",)])
-    assert MOST <= len(met.kept) < 2 * MOST
+    assert MAX_PATTERN_ENTITIES <= len(met.kept) < 2 * MAX_PATTERN_ENTITIES
     assert met.first["B"] == (("c",),)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.data.batch import Batch, plain
+from kbdisk.data.dataset import Batch, plain
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.model.beliefs import Asked, Beliefs
 

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.api.beliefs import KINDS, Belief
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.graph import Graph
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, show

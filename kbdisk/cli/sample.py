@@ -80,7 +80,7 @@ def sample(
     import kbdisk
     from kbdisk.entity import show
     from kbdisk.sampling import sample as drawn
-    from kbdisk.sampling.given import spelt
+    from kbdisk.sampling import spelt
 
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both want standard output.")

@@ -35,8 +35,7 @@ from kbdisk.completion.reasons import (
     rounded,
 )
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import pattern
 from kbdisk.data.links import Evidence

@@ -33,8 +33,7 @@ from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.completion.truncation import truncate
 from kbdisk.completion.unique_pairs import UniquePairs, labelled_entities
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence

@@ -31,8 +31,7 @@ from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.unique_pairs import UniquePairs
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK
+from kbdisk.data.dataset import CHUNK, Batch
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read

@@ -35,7 +35,7 @@ from kbdisk.completion.reasons import (
 from kbdisk.completion.rules import RuleFiller
 from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
 from kbdisk.completion.values import Placer, by_name, in_written_units
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence

@@ -11,21 +11,17 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from kbdisk.data import patterns as together
-from kbdisk.data.batch import Batch
 from kbdisk.data.config import CodecConfig
-from kbdisk.data.dataset import Tokens
-from kbdisk.data.encode import Encoding
-from kbdisk.data.fit import fit
+from kbdisk.data.dataset import Batch, Tokens
+from kbdisk.data.encode import Encoding, Index
+from kbdisk.data.fit import Patterns, fit, patterns_from_json, patterns_to_json
 from kbdisk.data.graph import Graph, pattern
-from kbdisk.data.index import Index
 from kbdisk.data.links import Evidence
-from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import asking
 from kbdisk.data.slots import BY_NAME, CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
-from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.tokenizer import Tokenizer
@@ -47,7 +43,7 @@ class Codec:
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
     words: Tokenizer | None  # the tokenizer of all text; None where there is none
-    patterns: together.Patterns = field(default_factory=dict)  # which slots training entities have together
+    patterns: Patterns = field(default_factory=dict)  # which slots training entities have together
     held_out: Counts = field(
         default_factory=dict
     )  # what is known beside: how many entities that were held out have each
@@ -227,7 +223,7 @@ class Codec:
                 _slot_to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
             ],
             "left_out": [[class_name, list(path), why] for (class_name, path), why in self.left_out.items()],
-            "patterns": together.to_json(self.patterns),
+            "patterns": patterns_to_json(self.patterns),
             "held_out": [[class_name, list(path), count] for (class_name, path), count in self.held_out.items()],
             "entities": dict(self.entities),
             "superclasses": self.superclasses.to_json(),
@@ -244,7 +240,7 @@ class Codec:
         pools = Pools.of(schema, config.pooling)
         slots = tuple(_slot_from_json(slot, codecs, pools) for slot in data["slots"])
         left_out = {(class_name, tuple(path)): why for class_name, path, why in data["left_out"]}
-        patterns = together.from_json(data["patterns"], len(slots))
+        patterns = patterns_from_json(data["patterns"], len(slots))
         held_out = {(class_name, tuple(path)): count for class_name, path, count in data.get("held_out", [])}
         unlearnt = frozenset((class_name, tuple(path)) for class_name, path in data.get("unlearnt", []))
         superclasses = Superclasses.from_json(data.get("superclasses", {}))

@@ -1,6 +1,8 @@
-"""Fitting: the values of training entities, read once, become leaf codecs and slots.
+"""Fitting: the values of training entities, read once, become leaf codecs, slots and patterns.
 
-A codec belongs to a class's path, any place of a list: values of all places are pooled, and share their weights.
+A codec belongs to a class's path, any place of a list: values of all places are pooled, and share their weights. A pattern is
+the set of properties that an entity has together; sampling draws one first. Patterns are those of some training entities,
+evenly spread over all, without places of lists: the length of a list is drawn like a value.
 """
 
 from __future__ import annotations
@@ -14,8 +16,7 @@ from typing import Any, TypeAlias
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence, Seen, chosen, incoming, path_over, seen
-from kbdisk.data.parse import Reading, read_all
-from kbdisk.data.patterns import Met, Patterns
+from kbdisk.data.parse import Reading, Unlearnt, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import (
     ANY,
@@ -33,8 +34,7 @@ from kbdisk.data.slots import (
     slot_order,
 )
 from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
-from kbdisk.data.unlearnt import Unlearnt
-from kbdisk.entity import Entity, Link, Path, Text
+from kbdisk.entity import Entity, Link, Path, Text, without_places
 from kbdisk.leaves.registry import KINDS
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.kinds import Set
@@ -45,6 +45,41 @@ SAMPLE = 2000  # texts whose tokens are counted, for their entropy
 NOTHING = "no training entity has a value"
 CLASS_SOURCE = Source(ANY, CLASSES)
 Names: TypeAlias = Mapping[str, str]  # what entities are called, by their ids
+MAX_PATTERN_ENTITIES = 4096  # entities whose patterns are kept
+Patterns: TypeAlias = Mapping[str, Mapping[tuple[int, ...], int]]  # by class: slots, and how many entities have them
+
+
+@dataclass
+class PatternSample:
+    """The paths that entities have, of every `stride`-th; and of the first of each class."""
+
+    stride: int = 1
+    count: int = 0
+    kept: list[tuple[str, tuple[Path, ...]]] = field(default_factory=list)
+    first: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    def add(self, class_name: str, paths: Iterable[Path]) -> None:
+        """Another entity."""
+        if self.count % self.stride == 0 or class_name not in self.first:
+            pattern = tuple(path for path in paths if without_places(path) == path)
+            self.first.setdefault(class_name, pattern)
+            if self.count % self.stride == 0:
+                self.kept.append((class_name, pattern))
+        self.count += 1
+        if len(self.kept) == 2 * MAX_PATTERN_ENTITIES:
+            self.kept, self.stride = self.kept[::2], 2 * self.stride
+
+    def patterns(self, number: Mapping[tuple[str, Path], int]) -> Patterns:
+        """By slots, which have the numbers of classes and paths; the more frequent first."""
+        counts: dict[str, Counter[tuple[int, ...]]] = {}
+        sampled_classes = {class_name for class_name, _ in self.kept}
+        for class_name, paths in (
+            *self.kept,
+            *(entry for entry in self.first.items() if entry[0] not in sampled_classes),
+        ):
+            slots = sorted(number[class_name, path] for path in paths if (class_name, path) in number)
+            counts.setdefault(class_name, Counter())[tuple(slots)] += 1
+        return {class_name: dict(counts[class_name].most_common()) for class_name in sorted(counts)}
 
 
 @dataclass
@@ -59,7 +94,7 @@ class Gathered:
     entities: Counter[str] = field(default_factory=Counter)  # of each class
     names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
     evidence: Seen = field(default_factory=lambda: Seen({}, {}, frozenset()))
-    met: Met = field(default_factory=Met)  # which paths they have together
+    pattern_sample: PatternSample = field(default_factory=PatternSample)  # which paths they have together
     unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # what they have that no property is for
 
 
@@ -124,7 +159,7 @@ def fit(
         slots,
         left_out,
         words,
-        gathered.met.patterns(number),
+        gathered.pattern_sample.patterns(number),
         frozenset(gathered.unlearnt),
         dict(gathered.entities),
         gathered.superclasses,
@@ -151,7 +186,7 @@ def gather(
         if hierarchy is None:
             stated |= hierarchy_of([entity])
         gathered.entities[reading.of] += 1
-        gathered.met.add(reading.of, reading.leaves)
+        gathered.pattern_sample.add(reading.of, reading.leaves)
         gathered.unlearnt |= {(reading.of, path) for path, _ in unlearnt.of(schema.classes[reading.of], entity)}
         if linked and entity.label:
             gathered.names[reading.id] = entity.label
@@ -311,3 +346,22 @@ def _entropy(counts: Iterable[int]) -> float:
 def _hashable(value: Any) -> Any:
     """A value that is told from others: 1 is not true."""
     return (value, isinstance(value, bool))
+
+
+def patterns_to_json(patterns: Patterns) -> dict[str, list[list[object]]]:
+    """Themselves as plain data."""
+    return {
+        class_name: [[count, list(slots)] for slots, count in counts.items()] for class_name, counts in patterns.items()
+    }
+
+
+def patterns_from_json(data: Mapping[str, Sequence[tuple[int, Sequence[int]]]], slots: int) -> Patterns:
+    """Reads the patterns of a codec with so many slots; ValueError where a number is none of a slot or no count."""
+    patterns = {class_name: {tuple(numbers): count for count, numbers in counts} for class_name, counts in data.items()}
+    for class_name, counts in patterns.items():
+        for numbers, count in counts.items():
+            if not all(type(number) is int and 0 <= number < slots for number in numbers):
+                raise ValueError(f"patterns: {class_name}: expected numbers of {slots} slots, got {list(numbers)!r}")
+            if type(count) is not int or count < 1:
+                raise ValueError(f"patterns: {class_name}: expected how many entities have it, got {count!r}")
+    return patterns

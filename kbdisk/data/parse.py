@@ -1,17 +1,19 @@
-"""What one entity says, leaf by leaf, and which gaps it has."""
+"""An entity parsed by its schema: the leaves of its values, its gaps, and the paths that no property is for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, without_places
+from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import EACH, split_kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import ALONE, Mapped
 from kbdisk.schemas.composites.quantity import BARE
-from kbdisk.schemas.schema import Misfit, Schema
+from kbdisk.schemas.schema import Class, Misfit, Schema
+
+MAX_CACHED_PATHS = 100_000  # others are looked up again
 
 
 class Reading(NamedTuple):
@@ -99,3 +101,41 @@ def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
                 if name in kind.fields or inner is None:
                     field = ALONE if alone else name if name.strip("_") != "key" else name + "_"
                     yield from ((place, field, *rest) for rest in _blanks(kind.fields.get(name), inner))
+
+
+class Unlearnt:
+    """Finds such paths. The schema is asked once about each path."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._beginnings = {
+            name: {path[:length] for path in entity_class.properties for length in range(1, len(path) + 1)}
+            for name, entity_class in schema.classes.items()
+        }
+        self._known: dict[tuple[str, Path], Path | None] = {}
+
+    def of(self, entity_class: Class, entity: Entity) -> Iterator[tuple[Path, Any]]:
+        """Each such path of an entity, without places of lists, and a value there, which may be a gap.
+
+        Of a part of which no property is for any value, the path of the part.
+        """
+        values: dict[Path, Any] = {}
+        for path, value in walk(entity.tree):
+            names = tuple(key for key in path if isinstance(key, str))
+            key = (entity_class.name, names)
+            if key in self._known:
+                unlearnt = self._known[key]
+            else:
+                unlearnt = self._unlearnt(entity_class, names)
+                if len(self._known) < MAX_CACHED_PATHS:
+                    self._known[key] = unlearnt
+            if unlearnt is not None and values.get(unlearnt) is None:
+                values[unlearnt] = value
+        yield from values.items()
+
+    def _unlearnt(self, entity_class: Class, names: Path) -> Path | None:
+        if entity_class.knows(names):
+            return None
+        beginnings = self._beginnings[entity_class.name]
+        beginning = (names[:length] for length in range(1, len(names)) if names[:length] not in beginnings)
+        return next((path for path in beginning if not entity_class.knows(path)), names)

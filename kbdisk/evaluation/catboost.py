@@ -33,8 +33,7 @@ from kbdisk.data.parse import Reading
 from kbdisk.data.slots import Source
 from kbdisk.entity import Path
 from kbdisk.evaluation.baselines import NO_PREDICTION, Baseline, Estimate, Leaf, Prediction, Progress
-from kbdisk.experts.catboost_settings import by_size, threads, unattended
-from kbdisk.experts.target_scale import TargetScale
+from kbdisk.experts.catboost import TargetScale, by_size, threads, unattended
 from kbdisk.metrics import fit_constant, label, members
 
 if TYPE_CHECKING:

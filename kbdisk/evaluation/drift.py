@@ -25,9 +25,8 @@ from typing import Any, NamedTuple, Self
 
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
-from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.slots import Source, places_of
-from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
 from kbdisk.inspection import is_class, nearest
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing

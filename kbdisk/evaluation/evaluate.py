@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, Tokens
+from kbdisk.data.dataset import CHUNK, Batch, Tokens
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import counts_of

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from kbdisk.data.batch import Batch
-from kbdisk.leaves.belief import Belief, SupportsInterpolation, join_beliefs
+from kbdisk.data.dataset import Batch
+from kbdisk.leaves.belief import Belief, SupportsAveraging, SupportsInterpolation, join_beliefs
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import Model
@@ -266,3 +266,32 @@ def combined(kind: str, belief: Any, predictions: Sequence[Sequence[Weighted]]) 
         if masses and (kind == SET or isinstance(belief, SupportsInterpolation)):
             belief = with_labels(kind, belief, masses)
     return belief
+
+
+class Ensemble:
+    """The mean of several models; beliefs about sets, texts and links with many targets are those of the first."""
+
+    def __init__(self, members: Sequence[Model]) -> None:
+        self.members = members
+
+    def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
+        """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
+        memos = [None if memo is None else memo.setdefault(f"member {n}", {}) for n in range(len(self.members))]
+        return mean_of([model(batch, visible, asked, own) for model, own in zip(self.members, memos, strict=True)])
+
+
+def mean_of(members: Sequence[Beliefs]) -> Beliefs:
+    """The mean of several models' beliefs about the same tokens."""
+    first, *others = members
+    kinds = {kind: _mean(asked, [beliefs.kinds[kind] for beliefs in others]) for kind, asked in first.kinds.items()}
+    presence = first.presence
+    if presence is not None:
+        logits = torch.stack([beliefs.presence["logits"] for beliefs in members if beliefs.presence is not None])
+        presence = {**presence, "logits": logits.sigmoid().mean(0).logit()}
+    return replace(first, kinds=kinds, presence=presence)
+
+
+def _mean(asked: Asked, others: Sequence[Asked]) -> Asked:
+    if not isinstance(asked.belief, SupportsAveraging):
+        return asked
+    return replace(asked, belief=asked.belief.averaged([other.belief for other in others]))

@@ -7,7 +7,13 @@ then averaged with further ones, each fitted to all entities but one fold, as fa
 Trees of numbers minimize the log-cosh loss: about squared errors near the truth and absolute ones beyond, so that a few outliers
 do not lead them astray.
 
+Where one other number explains most of a number, a straight line of it takes the place of the trees. Trees tell a birth from a
+death in steps, and nothing beyond the known values; few values make few steps, and a line needs two. Trees that were fitted to
+the residuals of a line were less accurate than the line alone, and so was the mean of both: where the other number is not
+visible, residuals are large, and trees that learn them spoil the rest.
+
 n values of one slot   F features   f of them that one property uses   K labels, or outputs   T trees   d levels of a tree
+P knots
 """
 
 from __future__ import annotations
@@ -39,14 +45,13 @@ from kbdisk.experts.base import (
     WeightedExpert,
     ignored,
 )
-from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
+from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
-from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
-from kbdisk.experts.line import Line
+from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.experts.queries import Sides
-from kbdisk.experts.target_scale import TargetScale
 from kbdisk.model.estimates import decode_codes
 
 if TYPE_CHECKING:
@@ -67,6 +72,92 @@ MIN_TREES = 40  # that are planned, however little time is left; at its end fewe
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
+MIN_LINE_VALUES = 20  # that both numbers are known of
+MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
+MAX_LINE_COLUMNS = 8  # that lines are fitted to: those that explain most by themselves
+SHARE_FITTED_AGAIN = 0.9  # of the values: those with the smallest errors, to which a line is fitted again
+LINE_MARGIN = 0.5  # of the range of the known values: how far a line may lead beyond them
+
+
+# ---------------------------------------------------------------- a line of one other number
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points of the target's scale by another number, or by its logarithm where the target's scale is one of logarithms."""
+
+    column: Tensor  # () of all features
+    knots: Tensor  # (2, P) float64 codes of the other number, and the numbers
+    numbers: Tensor  # (5,) float64: slope, intercept, bounds of the target, the least number of which a log is taken
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """(n, F) features -> (n,) float64; NaN where the other number is not visible"""
+        return self.of(features[:, self.column])
+
+    def of(self, codes: Tensor) -> Tensor:
+        """(n,) codes of the other number -> (n,) float64"""
+        slope, intercept, low, high, least = self.numbers.unbind()
+        numbers = interpolate(self.knots, codes.double())
+        numbers = torch.where(least > 0, torch.maximum(numbers, least).log(), numbers)
+        return (slope * numbers + intercept).clamp(low, high)
+
+    def to(self, device: torch.device) -> Line:
+        """The same on a device."""
+        return Line(*(tensor.to(device) for tensor in vars(self).values()))
+
+    @classmethod
+    def best(
+        cls, codec: Codec, columns: OneHotFeatures, used: Tensor, features: Tensor, target: Tensor, scale: TargetScale
+    ) -> Line | None:
+        """The line of one of the used columns (f,), by features (n, f) and targets (n,), that explains most; None if none does."""
+        found: tuple[float, Line | None] = (0.0, None)
+        slots = columns.slot.cpu()[used]
+        numbers = (columns.label.cpu()[used] < 0).nonzero()[:, 0]
+        if len(numbers) > MAX_LINE_COLUMNS:
+            explained = gains(features[:, numbers], target[:, None])
+            numbers = numbers[explained.topk(MAX_LINE_COLUMNS).indices.sort().values]
+        for place in numbers.tolist():
+            codes = features[:, place]
+            known = ~codes.isnan()
+            if int(known.sum()) < MIN_LINE_VALUES:
+                continue
+            line = _fit_line(codec.slots[int(slots[place])].codec, used[place], codes[known], target, known, scale)
+            if line is not None:
+                both = target[known]
+                apart = float((both - both.median()).abs().sum())
+                gain = apart - float((both - line.of(codes[known])).abs().sum())
+                if gain >= MIN_EXPLAINED * apart:
+                    found = max(found, (gain, line), key=lambda pair: pair[0])
+        return found[1]
+
+
+def _fit_line(
+    codec: Any, column: Tensor, codes: Tensor, target: Tensor, known: Tensor, scale: TargetScale
+) -> Line | None:
+    number_knots, code_knots, _ = codec.map.knots
+    knots = rising_knots(code_knots, number_knots)
+    if knots.shape[1] < 2:
+        return None
+    visible_numbers, y = interpolate(knots, codes.double()), target[known]
+    least = (codec.floor_of_logs or float(visible_numbers.min())) if scale.least else 0.0
+    if scale.least and least <= 0:
+        return None
+    x = visible_numbers.clamp(min=least).log() if scale.least else visible_numbers
+    kept = torch.ones(len(x), dtype=torch.bool)
+    slope, intercept = 0.0, 0.0
+    for _ in range(2):
+        mean, deviation = x[kept].mean(), x[kept].std()
+        if not bool(deviation > 0) or not bool(deviation.isfinite()):
+            return None
+        standard = (x[kept] - mean) / deviation
+        slope = float((standard * (y[kept] - y[kept].mean())).sum() / standard.square().sum() / deviation)
+        intercept = float(y[kept].mean()) - slope * float(mean)
+        errors = (y - slope * x - intercept).abs()
+        kept = errors <= errors.quantile(SHARE_FITTED_AGAIN)
+    low, high = float(target.min()), float(target.max())
+    margin = LINE_MARGIN * (high - low)
+    numbers = torch.tensor([slope, intercept, low - margin, high + margin, least], dtype=torch.float64)
+    return Line(column, knots, numbers)
 
 
 # ---------------------------------------------------------------- the expert

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import Sides, chunks, draw_entities, masked_alone, usual_amounts

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.experts.base import SET
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.text.encoder import CharacterNgrams

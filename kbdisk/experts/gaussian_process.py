@@ -27,8 +27,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
@@ -45,11 +44,10 @@ from kbdisk.experts.base import (
 )
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
-from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import Masked, Sides, chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.weights import limited
 from kbdisk.model.estimates import decode_codes
-from kbdisk.model.optimizers import AdamW
+from kbdisk.model.optimizers import AdamW, linear_decay
 
 STEPS, LEARNING_RATE = 60, 0.15  # of Adam, for the kernel
 BATCH_POINTS = 160  # of a step

@@ -24,8 +24,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts import kriging
 from kbdisk.experts.base import (
     USUAL,
@@ -42,7 +41,6 @@ from kbdisk.experts.base import (
 )
 from kbdisk.experts.config import KNNConfig
 from kbdisk.experts.features import HashedFeatures, known_labels, most_frequent_slots
-from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import (
     Masked,
     Sides,
@@ -54,7 +52,7 @@ from kbdisk.experts.queries import (
 )
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
 from kbdisk.model.estimates import decode_codes
-from kbdisk.model.optimizers import AdamW
+from kbdisk.model.optimizers import AdamW, linear_decay
 
 KINDS = ("number", "category", "link")
 STEEPNESSES = (0.5, 1.0, 2.0, 4.0)  # of weights, in parts of the steepness with which the metric was fitted

@@ -25,8 +25,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts import kriging
 from kbdisk.experts.base import Report, SlotLevel, by_slot_and_level, visibility_levels
 from kbdisk.experts.config import LatentKNNConfig

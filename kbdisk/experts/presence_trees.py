@@ -26,12 +26,11 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.entity import Path
 from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.boosted_trees import Trees
-from kbdisk.experts.catboost_settings import unattended
+from kbdisk.experts.catboost import unattended
 from kbdisk.experts.config import PresenceTreesConfig
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import OneHotFeatures

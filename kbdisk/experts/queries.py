@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, Layout, Tokens
+from kbdisk.data.dataset import CHUNK, Batch, Layout, Tokens
 from kbdisk.experts.base import LITTLE, visibility_levels, visible_amount
 from kbdisk.model.masking import Hidden, Hiding, hide, shuffled
 

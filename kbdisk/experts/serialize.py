@@ -20,7 +20,8 @@ from torch import Tensor
 from kbdisk import tensors
 from kbdisk.data import Codec
 from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
-from kbdisk.experts.boosted_trees import BoostedTrees, Trees
+from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
+from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import BLOCKS, HashedFeatures, OneHotFeatures
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
@@ -30,9 +31,7 @@ from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, Ne
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
-from kbdisk.experts.line import Line
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
-from kbdisk.experts.target_scale import TargetScale
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.data.slots import BY_NAME, Slot
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.layers import Readout, attention_scale

@@ -29,8 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.errors import ConfigError, TrainingError
 from kbdisk.experts import latent_knn
 from kbdisk.experts.config import LatentKNNConfig

@@ -22,8 +22,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Layout, Tokens
+from kbdisk.data.dataset import Batch, Layout, Tokens
 from kbdisk.experts.queries import chunks, draw_entities
 from kbdisk.model.masking import shuffled
 from kbdisk.model.network import DiSK

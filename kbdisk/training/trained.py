@@ -14,8 +14,7 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import KBDiskWarning
-from kbdisk.experts.base import ExpertGroup, Stacked
-from kbdisk.experts.ensemble import Ensemble
+from kbdisk.experts.base import Ensemble, ExpertGroup, Stacked
 from kbdisk.experts.given_only import GivenOnly
 from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.experts.presence_trees import PresenceTrees

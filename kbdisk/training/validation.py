@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens, batches, by_chance
+from kbdisk.data.dataset import Batch, Tokens, batches, by_chance
 from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
 from kbdisk.model.diffusion import Model, beliefs, score
 from kbdisk.model.masking import Hidden, Hiding, hide, in_turn

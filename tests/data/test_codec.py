@@ -14,7 +14,7 @@ from tables import examples, for_each
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.category import CategoryConfig

@@ -13,7 +13,7 @@ from models import tiny_run
 from kbdisk.api.asking import log_probs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
-from kbdisk.experts.ensemble import Ensemble, mean_of
+from kbdisk.experts.base import Ensemble, mean_of
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.model.diffusion import beliefs, reveal

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from tables import for_each
 from toys import batch_of
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.model.masking import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
 
 APART = Hiding(together=0)
