@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import random
 import statistics
 import time
@@ -44,8 +45,8 @@ from kbdisk.api.training import run_of, schema_of
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.experts import given_only, stacking
-from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Stacked
+from kbdisk.experts import EXPERTS, experts_of, given_only, stacking
+from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Stacked, mean_belief, mean_of
 from kbdisk.experts.queries import Sides, reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.model.diffusion import Model
@@ -59,14 +60,14 @@ from kbdisk.training.trained import Member, Trained
 NAME = "experts"
 training = importlib.import_module("kbdisk.training.train")  # a function of the package has the same name
 PACKAGE = Path(kbdisk.__file__).parent
-CODE = {  # expert -> the files that serve it alone
-    "latent_knn": ("latent_knn*.py", "kriging.py"),
-    "knn": ("knn*.py", "features.py"),
-    "gaussian_process": ("gaussian_process*.py",),
-    "label_regression": ("label_regression*.py",),
-    "boosted_trees": ("boosted_trees*.py", "feature_screening.py"),
+CODE: Mapping[str, Sequence[Any]] = {  # expert -> the files, classes and functions that serve it alone
+    "latent_knn": ("latent_knn.py", "kriging.py"),
+    "knn": ("knn.py", "features.py"),
+    "gaussian_process": ("gaussian_process.py",),
+    "label_regression": ("label_regression.py",),
+    "boosted_trees": ("boosted_trees.py", "catboost.py", "feature_screening.py"),
     "given_only": ("given_only.py",),
-    "second network": ("ensemble.py",),
+    "second network": (Ensemble, mean_of, mean_belief),
 }
 LATENT, GIVEN, SECOND = "latent_knn", "given_only", "second network"
 VARIANTS: dict[str, Callable[[Run], Run]] = {
@@ -113,7 +114,7 @@ class Fitted:
         there = {
             LATENT: any(member.latent_knn is not None for member in self.trained.members),
             SECOND: bool(self.trained.others),
-            GIVEN: self.trained.run.given_only.share > 0,
+            GIVEN: self.trained.run.experts[GIVEN].share > 0,
         }
         return [name for name in CODE if there.get(name, name in self.experts)]
 
@@ -145,9 +146,9 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, pr
         return [group if group.experts else None for group in groups]
 
     fit_latent_knn = Trainer.fit_latent_knn
-    fits = {name: (doing, unweighed(name, fit)) for name, (doing, fit) in training.EXPERTS.items()}
+    kinds = {name: replace(kind, fit=unweighed(name, kind.load_fit())) for name, kind in experts_of("stack").items()}
     with (
-        patch.object(training, "EXPERTS", fits),
+        patch.dict(EXPERTS, kinds),
         patch.object(training, "stack", all_of_them),
         patch.object(given_only, "fit", lambda *_, **__: None),  # it is weighed anew: there is nothing to fit
         patch.object(Trainer, "fit_latent_knn", timed),
@@ -155,7 +156,7 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, pr
     ):
         trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
     experts = {
-        name: Expert(group, final) for name, group in before.items() if (final := getattr(trained, name)) is not None
+        name: Expert(group, final) for name, group in before.items() if (final := trained.experts.get(name)) is not None
     }
     return Fitted(trained, experts, sides[0], seconds)
 
@@ -189,7 +190,7 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     ]
     model = Stacked(model, groups) if groups else model
     if GIVEN in names:
-        config, seed = trained.run.given_only, trained.run.seed
+        config, seed = trained.run.experts[GIVEN], trained.run.seed
         answers = given_only.fit(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
         model = model if answers is None else answers.beside(model)
     return model
@@ -408,9 +409,12 @@ def _result(
 
 
 def lines_of_code(name: str) -> int:
-    """The lines of the files that serve one expert alone."""
-    files = {file for pattern in CODE[name] for file in (PACKAGE / "experts").glob(pattern)}
-    return sum(len(file.read_text("utf-8").splitlines()) for file in files)
+    """The lines of what serves one expert alone."""
+    texts = (
+        (PACKAGE / "experts" / part).read_text("utf-8") if isinstance(part, str) else inspect.getsource(part)
+        for part in CODE[name]
+    )
+    return sum(len(text.splitlines()) for text in texts)
 
 
 def tables(results: Sequence[Result]) -> list[Table]:

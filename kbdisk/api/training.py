@@ -37,7 +37,7 @@ from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import level_of
 from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
-from kbdisk.experts import presence_trees
+from kbdisk.experts import EXPERTS, presence_trees
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
@@ -148,8 +148,9 @@ def train(
                 watch=report,
                 seconds=None if budget is None else max(EVALUATION_SHARE * budget, LEAST_EVALUATION_SECONDS),
             )
-            report = partial(_report, watch or _unwatched, made.record, "growing trees of presence")
-            made.presence_trees = presence_trees_of(made, reading.entities, graph, chosen, report)
+            report = partial(_report, watch or _unwatched, made.record, EXPERTS["presence_trees"].doing)
+            trees = presence_trees_of(made, reading.entities, graph, chosen, report)
+            made.experts = made.with_experts(presence_trees=trees).experts
             report = partial(_report, watch or _unwatched, made.record, "calibrating")
             made.record.calibration = calibrated(made, sample, graph, chosen, report)
         if out is not None and keep is not None:
@@ -184,7 +185,7 @@ def presence_trees_of(
     trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
 ) -> PresenceTrees | None:
     """Trees for the presence of properties, fitted to training entities, of which there are as many as time allows."""
-    config, budget = run.presence_trees, run.train.seconds
+    config, budget = run.experts["presence_trees"], run.train.seconds
     if trained.only_draws or not config.share:
         return None
     begun = time.monotonic()
@@ -223,7 +224,8 @@ def calibrated(
     )
     if trained.presence_trees is not None:
         weight = weight_of_presence_trees(outcomes)
-        trained.presence_trees = trained.presence_trees.weighted(weight) if weight else None
+        weighted = trained.presence_trees.weighted(weight) if weight else None
+        trained.experts = trained.with_experts(presence_trees=weighted).experts
         outcomes = [with_presence_of(outcome, weight) for outcome in outcomes]
     return Calibration.fit(outcomes).to_json() if outcomes else {}
 

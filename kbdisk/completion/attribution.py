@@ -42,12 +42,12 @@ from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import CLASSES, Slot
 from kbdisk.entity import Entity, Path, show
+from kbdisk.experts import experts_of
 from kbdisk.experts.base import (
     SET,
     ExpertGroup,
     Inputs,
     LabelMasses,
-    Stacked,
     WeightedExpert,
     visibility_levels,
     with_labels,
@@ -71,13 +71,6 @@ MIN_INFLUENCE = 0.005  # the distance of an influence that is shown
 MAX_SEARCHED = 20_000  # entities that are searched for similar ones
 ENCODED_AT_ONCE = 500  # entities
 QUANTILES_COMPARED = 64  # of each of two beliefs in a number
-EXPERTS = {  # the attributes of a trained model, in the order in which experts are stacked
-    "knn": "nearest neighbours",
-    "gaussian_process": "Gaussian process",
-    "label_regression": "label regression",
-    "boosted_trees": "boosted trees",
-    "given_only": "given-only",
-}
 
 
 class Explained(Protocol):
@@ -108,8 +101,8 @@ def predictors_of(
     stack does not take the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
-    without_experts: dict[str, Any] = dict.fromkeys(EXPERTS)
-    network = replace(trained, **without_experts)
+    kinds = experts_of("stack", "answer")
+    network = trained.with_experts(**dict.fromkeys(kinds))
     network_beliefs = beliefs(network.believer, batch, asked)
     groups = dict(_groups(trained))
     seen = {name: group.seen(batch, batch.known) for name, group in groups.items()}
@@ -119,7 +112,7 @@ def predictors_of(
         kind, of_kind, row = _row_of(network_beliefs, token)
         belief, slot = of_kind.belief.pick(row), int(batch.slot[token])
         shares, of_experts = [], []
-        for name in EXPERTS.values():
+        for name in (kind.title for kind in kinds.values()):
             weighted, reason = _expert_of(groups.get(name), seen.get(name), slot)
             predicted = None
             if weighted is not None:
@@ -169,14 +162,16 @@ def stacked_weights(parts: Sequence[float]) -> list[float]:
 
 
 def _groups(trained: Trained) -> Iterator[tuple[str, ExpertGroup]]:
-    """The experts of a model by the names of their kinds, in the order in which they are stacked."""
-    for attribute, name in EXPERTS.items():
-        experts = getattr(trained, attribute)
-        if attribute == "given_only" and experts is not None:
-            stacked: Stacked = experts.beside(replace(trained, given_only=None).believer)
-            [experts] = stacked.groups
-        if experts is not None:
-            yield name, experts
+    """The experts of a model by the titles of their kinds, in the order in which they are stacked."""
+    for name, kind in experts_of("stack").items():
+        if name in trained.experts:
+            yield kind.title, trained.experts[name]
+    model: Any = trained.with_experts(**dict.fromkeys(experts_of("answer"))).believer
+    for name, kind in experts_of("answer").items():
+        if name in trained.experts:
+            model = trained.experts[name].beside(model)
+            [group] = model.groups
+            yield kind.title, group
 
 
 def _expert_of(

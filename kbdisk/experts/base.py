@@ -283,7 +283,9 @@ class Ensemble:
 def mean_of(members: Sequence[Beliefs]) -> Beliefs:
     """The mean of several models' beliefs about the same tokens."""
     first, *others = members
-    kinds = {kind: _mean(asked, [beliefs.kinds[kind] for beliefs in others]) for kind, asked in first.kinds.items()}
+    kinds = {
+        kind: mean_belief(asked, [beliefs.kinds[kind] for beliefs in others]) for kind, asked in first.kinds.items()
+    }
     presence = first.presence
     if presence is not None:
         logits = torch.stack([beliefs.presence["logits"] for beliefs in members if beliefs.presence is not None])
@@ -291,7 +293,7 @@ def mean_of(members: Sequence[Beliefs]) -> Beliefs:
     return replace(first, kinds=kinds, presence=presence)
 
 
-def _mean(asked: Asked, others: Sequence[Asked]) -> Asked:
+def mean_belief(asked: Asked, others: Sequence[Asked]) -> Asked:
     if not isinstance(asked.belief, SupportsAveraging):
         return asked
     return replace(asked, belief=asked.belief.averaged([other.belief for other in others]))

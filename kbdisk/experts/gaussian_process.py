@@ -309,6 +309,11 @@ def few_valued_slots(tokens: Tokens, config: GaussianProcessConfig) -> Tensor:
     return is_kind & (counts >= MIN_VALUES) & (counts <= config.max_values)
 
 
+def applies(codec: Codec, training: Tokens, held_out: Tokens, config: GaussianProcessConfig) -> bool:
+    """Whether some property has few enough values for a process."""
+    return bool(few_valued_slots(training, config).any())
+
+
 class ExampleMaker:
     """Makes training examples of tokens."""
 

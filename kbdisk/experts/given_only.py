@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.dataset import Batch
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
@@ -123,6 +123,11 @@ class GivenOnly:
         slots = torch.tensor(sorted({slot for slot, _ in self.experts}), device=self.usual_amount.device)
         group = ExpertGroup(GivenOnlyFeatures(model, self.given, slots), self.usual_amount, self.experts)
         return Stacked(model, [group])
+
+
+def applies(codec: Codec, training: Tokens, held_out: Tokens, config: GivenOnlyConfig) -> bool:
+    """Whether some number may have a second answer, and values that are held out to weigh it."""
+    return len(held_out) > 0 and bool(GivenProperties.of(codec).numbers)
 
 
 @torch.no_grad()

@@ -24,7 +24,7 @@ from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved
-from kbdisk.training.run import STACKED, Run
+from kbdisk.training.run import Run
 
 MIN_ENTITIES = 2  # entities of a training set
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
@@ -60,7 +60,7 @@ class Data:
             raise SchemaError("the schema", _nothing_to_learn(codec))
         whole = codec.encode(training, graph=known)
         # Without links entities that are held out tell the same, and nothing need be kept from training.
-        reserves = any(getattr(run, name).share for name in STACKED) and len(validation) and len(whole.needs)
+        reserves = run.experts_share > 0 and len(validation) and len(whole.needs)
         return cls(
             codec,
             without_reserved(whole, run.seed) if reserves else whole,

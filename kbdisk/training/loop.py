@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.errors import ConfigError, TrainingError
-from kbdisk.experts import latent_knn
+from kbdisk.experts import EXPERTS, latent_knn
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import LatentKNN, measure
 from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
@@ -81,7 +81,7 @@ class Trainer:
         self.validator = Validator(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
         self.best: list[Tensor] = [one.clone() for one in self.ema.weights]
         self.balance = self._balance() if self.config.balance else None
-        values = run.latent_knn.values if self.config.seconds is None else None
+        values = run.experts["latent_knn"].values if self.config.seconds is None else None
         self.state = State(evaluations=self.config.evaluations, values=values)
         self.state.total = self.schedule.planned
 
@@ -195,7 +195,7 @@ class Trainer:
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
         after = plan_after_training(
-            self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records
+            self.network, self.tokens, self.held_out, budget, self.run.experts["latent_knn"], records=self._records
         )
         state.values, state.recorded, state.spare = after
         if not self.schedule.buy(budget, spent, taken, least):
@@ -267,9 +267,9 @@ class Trainer:
 
     def fit_latent_knn(self, watch: Watch) -> LatentKNN | None:
         """The latent nearest neighbours of the finished network."""
-        values = self.state.values
-        config = self.run.latent_knn if values is None else replace(self.run.latent_knn, values=values)
-        with self._after("indexing", watch) as told:
+        values, config = self.state.values, self.run.experts["latent_knn"]
+        config = config if values is None else replace(config, values=values)
+        with self._after(EXPERTS["latent_knn"].doing, watch) as told:
             return latent_knn.fit(self.network, self.tokens, self.held_out, config, self.run.seed, told)
 
     @contextmanager

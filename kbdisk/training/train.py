@@ -26,11 +26,8 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
-from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
+from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
 from kbdisk.experts.base import Candidates, Report
-from kbdisk.experts.config import FITTED_ON_HELD_OUT
-from kbdisk.experts.gaussian_process import few_valued_slots
-from kbdisk.experts.given_only import GivenProperties
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.rng import derive_seed
@@ -46,14 +43,7 @@ from kbdisk.training.schedule import still_for
 from kbdisk.training.trained import Member, Record, Trained
 from kbdisk.training.validation import After, Progress, Watch
 
-EXPERTS: Mapping[str, tuple[str, Callable[..., Candidates]]] = {  # what the progress bar says, and what fits each
-    "knn": ("comparing", knn.fit),
-    "gaussian_process": ("fitting functions", gaussian_process.fit),
-    "label_regression": ("fitting labels", label_regression.fit),
-    "boosted_trees": ("growing trees", boosted_trees.fit),
-}
 WEIGHING = 0.25  # of the experts' time: for their weights
-REFITTING = {"boosted_trees": 0.4}  # of an expert's time: for what is fitted once there are weights
 
 
 def train(
@@ -123,15 +113,17 @@ class Experts:
         return Sides(self.data.training, self.data.validation, self.data.whole).to(self.device)
 
     def fit(self) -> None:
-        """Have each learn from training."""
-        for name in EXPERTS:
-            if getattr(self.run, name).share:
-                doing, fit = EXPERTS[name]
-                config, seed = getattr(self.run, name), self.run.seed
-                with self.clock.stage(name, doing) as (seconds, report):
-                    self.candidates[name] = fit(
-                        self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
-                    )
+        """Fit each to the training entities."""
+        for name, kind in self._chosen("stack"):
+            config, seed = self.run.experts[name], self.run.seed
+            with self.clock.stage(name, kind.doing) as (seconds, report):
+                self.candidates[name] = kind.load_fit()(
+                    self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+                )
+
+    def _chosen(self, stage: Stage) -> list[tuple[str, ExpertKind]]:
+        """The experts of a stage that have a share of the time."""
+        return [(name, kind) for name, kind in experts_of(stage).items() if self.run.experts[name].share]
 
     def beside(self, trained: Trained) -> Trained:
         """The networks with the experts that have a weight."""
@@ -148,27 +140,25 @@ class Experts:
             groups = [candidates.group for candidates in self.candidates.values()]
             stacked = stack(groups, trained.believer, self.sides, ROUNDS, generator, seconds, report)
             weighted = dict(zip(self.candidates, stacked, strict=True))
-        trained = replace(
-            trained, judged={name: group for name, group in weighted.items() if group and name in FITTED_ON_HELD_OUT}
-        )
+        before_refit = {name: group for name, group in weighted.items() if group and EXPERTS[name].keep_before_refit}
+        trained = replace(trained, before_refit=before_refit)
         for name, group in weighted.items():
             if group is not None:
-                with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):
-                    changes: dict[str, Any] = {name: self.candidates[name].refitted(group, seconds, report)}
-                    trained = replace(trained, **changes)
-        if run.given_only.share:
-            with clock.stage(GIVEN_ONLY, "asking again") as (seconds, report):
-                config, seed = run.given_only, run.seed
-                answers = given_only.fit(
+                with clock.stage(f"{name} again", f"{EXPERTS[name].doing} again") as (seconds, report):
+                    trained = trained.with_experts(**{name: self.candidates[name].refitted(group, seconds, report)})
+        for name, kind in self._chosen("answer"):
+            config, seed = run.experts[name], run.seed
+            with clock.stage(name, kind.doing) as (seconds, report):
+                answers = kind.load_fit()(
                     trained.fair, trained.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
                 )
-                trained = replace(trained, given_only=answers)
+                trained = trained.with_experts(**{name: answers})
         facts["seconds"] = round(clock.spent, 1)
         return trained
 
 
 MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
-NETWORKS, WEIGHTS, GIVEN_ONLY = "networks", "weights", "given_only"  # stages beside the experts' own
+NETWORKS, WEIGHTS = "networks", "weights"  # stages beside the experts' own
 
 
 class Clock:
@@ -177,13 +167,14 @@ class Clock:
     def __init__(self, run: Run, watch: Watch, come_first: bool) -> None:
         self.watch, self.budget = watch, run.train.seconds
         self.spent, self.steps = 0.0, 0
-        own = {name: (1 - WEIGHING) * getattr(run, name).share for name in EXPERTS}
-        again = {name: share * own[name] for name, share in REFITTING.items()}
-        self.shares = {name: share - again.get(name, 0.0) for name, share in own.items()}
+        stacked = experts_of("stack")
+        shares = {name: (1 - WEIGHING) * run.experts[name].share for name in stacked}
+        refits = {name: kind.refit_share * shares[name] for name, kind in stacked.items()}
+        self.shares = {name: share - refits[name] for name, share in shares.items()}
         self.shares |= {NETWORKS: 1 - run.experts_share} if come_first else {}
-        self.shares[WEIGHTS] = WEIGHING * sum(getattr(run, name).share for name in EXPERTS)
-        self.shares |= {f"{name} again": again.get(name, 0.0) for name in EXPERTS}
-        self.shares[GIVEN_ONLY] = run.given_only.share
+        self.shares[WEIGHTS] = WEIGHING * sum(run.experts[name].share for name in stacked)
+        self.shares |= {f"{name} again": share for name, share in refits.items()}
+        self.shares |= {name: run.experts[name].share for name in experts_of("answer")}
 
     def seconds(self, name: str) -> float | None:
         """The seconds that a stage has, if they are limited."""
@@ -357,25 +348,27 @@ def fit_sizes(run: Run, data: Data) -> Run:
     wanted = 1 << max(round(math.log2(TOKENS_PER_BATCH * entities / tokens)), 0) if entities else MIN_FITTED_BATCH
     batch = run.train.batch or min(max(wanted, MIN_FITTED_BATCH), most, MAX_FITTED_BATCH)
     dropout = DROPOUT_OF_FEW if not run.model.width and entities < FEW_ENTITIES else run.model.dropout
-    is_asked = len(data.validation) and GivenProperties.of(data.codec).numbers  # otherwise its share would be unused
-    given_only = run.given_only if is_asked else replace(run.given_only, share=0.0)
-    gaussian_process = run.gaussian_process
-    if not few_valued_slots(data.training, gaussian_process).any():
-        gaussian_process = replace(gaussian_process, share=0.0)
+    unused = {  # whose share of the time nothing else would have
+        name: replace(run.experts[name], share=0.0)
+        for name, kind in experts_of("stack", "answer").items()
+        if not kind.can_be_fitted(data.codec, data.training, data.validation, run.experts[name])
+    }
     hiding = run.hiding
     if hiding.ordered is None:
         hiding = replace(hiding, ordered=1.0 if entities >= MIN_ENTITIES_ONE_ORDER else SHARE_IN_ORDER)
     model, train_config = replace(run.model, width=width, dropout=dropout), replace(run.train, batch=batch)
-    return replace(
-        run, model=model, train=train_config, hiding=hiding, given_only=given_only, gaussian_process=gaussian_process
-    )
+    return replace(run, model=model, train=train_config, hiding=hiding).with_experts(**unused)
 
 
 def left_open(run: Run) -> list[tuple[str, str]]:
     """The settings, by table and name, that are fitted to the data."""
     model = [("model", "width"), ("model", "dropout")] if not run.model.width else []
     hiding = [("hiding", "ordered")] if run.hiding.ordered is None else []
-    experts = [(name, "share") for name in ("given_only", "gaussian_process") if getattr(run, name).share]
+    experts = [
+        (name, "share")
+        for name, kind in experts_of("stack", "answer").items()
+        if kind.applies and run.experts[name].share
+    ]
     return model + hiding + experts + ([("train", "batch")] if not run.train.batch else [])
 
 

@@ -14,8 +14,8 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import KBDiskWarning
+from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Ensemble, ExpertGroup, Stacked
-from kbdisk.experts.given_only import GivenOnly
 from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.model.diffusion import Model
@@ -64,22 +64,22 @@ class Trained:
     styles: Styles | None = None  # how the values that it was trained on are written
     latent_knn: LatentKNN | None = None  # nearest neighbours in the network's latent space
     others: tuple[Member, ...] = ()  # further networks of the ensemble
-    knn: ExpertGroup | None = None  # each is stacked on the networks and the experts above it
-    gaussian_process: ExpertGroup | None = None
-    label_regression: ExpertGroup | None = None
-    boosted_trees: ExpertGroup | None = None
-    given_only: GivenOnly | None = None
-    presence_trees: PresenceTrees | None = None  # beside the networks' presence
-    judged: Mapping[str, ExpertGroup] = field(
+    experts: Mapping[str, Any] = field(default_factory=dict)  # those that have a weight, by their names in EXPERTS
+    before_refit: Mapping[str, ExpertGroup] = field(
         default_factory=dict
-    )  # some experts, before they learnt from what is held out
+    )  # some, before they learnt from held-out entities
     reserved: Mapping[str, Sequence[int]] = field(
         default_factory=dict
-    )  # by id, slots that only experts learnt in the end
+    )  # by id, slots that in the end experts alone learnt
 
     def __post_init__(self) -> None:
-        for one in self.members:
-            one.network.eval()
+        for member in self.members:
+            member.network.eval()
+
+    def with_experts(self, **experts: Any) -> Trained:
+        """Itself with other experts of some kinds; None: without."""
+        changed = {**self.experts, **experts}
+        return replace(self, experts={name: changed[name] for name in EXPERTS if changed.get(name) is not None})
 
     @property
     def schema(self) -> Schema:
@@ -94,11 +94,18 @@ class Trained:
     @property
     def believer(self) -> Model:
         """What is asked for beliefs about entities that there are: all networks with their neighbours, and all experts."""
-        believer = _together([one.model for one in self.members])
-        groups = (self.knn, self.gaussian_process, self.label_regression, self.boosted_trees)
-        if there := [group for group in groups if group is not None]:
-            believer = Stacked(believer, there)
-        return believer if self.given_only is None else self.given_only.beside(believer)
+        believer = _together([member.model for member in self.members])
+        if groups := [self.experts[name] for name in experts_of("stack") if name in self.experts]:
+            believer = Stacked(believer, groups)
+        for name in experts_of("answer"):
+            if name in self.experts:
+                believer = self.experts[name].beside(believer)
+        return believer
+
+    @property
+    def presence_trees(self) -> PresenceTrees | None:
+        """The trees that are combined with the networks' presence, where they have a weight."""
+        return self.experts.get("presence_trees")
 
     @property
     def fair(self) -> Model:
@@ -108,13 +115,12 @@ class Trained:
     @property
     def as_judged(self) -> Trained:
         """The model with its experts as they were before they learnt from held-out entities and reserved values."""
-        as_judged: dict[str, Any] = dict(self.judged)
-        return replace(self, **as_judged) if as_judged else self
+        return self.with_experts(**self.before_refit) if self.before_refit else self
 
     @property
     def maker(self) -> Model:
         """What tells how likely entities are: all networks by themselves, as what they remember has been seen."""
-        return _together([one.network for one in self.members])
+        return _together([member.network for member in self.members])
 
     @property
     def only_draws(self) -> bool:

@@ -268,8 +268,7 @@ def planted() -> tuple[Schema, list[Entity]]:
 def stack():
     """A model of the planted data with nearest neighbours and trees."""
     own, entities = planted()
-    run = replace(
-        tiny_run(nearest=8, steps=150, batch=64, validation=0.25),
+    run = tiny_run(nearest=8, steps=150, batch=64, validation=0.25).with_experts(
         knn=KNNConfig(share=0.3, rounds=1),
         boosted_trees=BoostedTreesConfig(share=0.3),
     )

@@ -52,7 +52,9 @@ def things(n: int = 600) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), boosted_trees=BoostedTreesConfig(share=0.5, **choices))
+    return tiny_run(steps=5, batch=64, validation=0.3).with_experts(
+        boosted_trees=BoostedTreesConfig(share=0.5, **choices)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,7 @@ def off(model: Trained, believer, visible=None) -> float:
 
 
 def test_trees_predict_numbers_that_the_network_does_not(model):
-    assert model.boosted_trees is not None
+    assert "boosted_trees" in model.experts
     assert off(model, model.network) > 100
     assert off(model, model.believer) < 20
 
@@ -95,7 +97,7 @@ def test_labels_have_trees_and_texts_have_none(model):
     nats = [guided.nats(one, batch, hidden) for one in (model.network, model.believer)]
     assert nats[0] > 0.4
     assert nats[1] < 0.2
-    kept = {model.codec.slots[slot].path for slot in model.boosted_trees.slots}
+    kept = {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots}
     assert ("y",) in kept
     assert ("name",) not in kept
 
@@ -114,7 +116,7 @@ def test_many_labels_of_few_entities_have_no_trees():
 
 
 def test_trees_have_a_weight_however_little_is_visible(model):
-    assert (model.boosted_trees.usual_amount == 0).all()
+    assert (model.experts["boosted_trees"].usual_amount == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
     assert off(model, model.believer, nothing) != off(model, model.network, nothing)
@@ -147,7 +149,7 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
 
 def test_where_there_are_links_reserved_values_give_the_weights():
     model = train(*linked(), run(), CPU, lambda progress: None)
-    assert {model.codec.slots[slot].path for slot in model.boosted_trees.slots} >= {("n",)}
+    assert {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots} >= {("n",)}
 
 
 def test_evidence_over_a_reserved_link_is_reserved_as_well():
@@ -165,13 +167,16 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     assert off(again, again.believer) == off(model, model.believer)
     assert "boosted_trees.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
-    assert f"| trees | for {len(model.boosted_trees)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    assert (
+        f"| boosted trees | for {len(model.experts['boosted_trees'])} properties |"
+        in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
-    tensors = safetensors.torch.load(serialize.to_bytes("boosted_trees", model.boosted_trees))
-    slot = min(model.boosted_trees.slots)
+    tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
+    slot = min(model.experts["boosted_trees"].slots)
     tensors[f"{slot}.0.{name}"] = (
         tensors[f"{slot}.0.{name}"][:1]
         if name in ("border", "leaves")
@@ -179,18 +184,16 @@ def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     )
     (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(tensors))
     with pytest.raises((ValueError, CheckpointError)):
-        serialize.read("boosted_trees", tmp_path / "boosted_trees.safetensors", model.codec, CPU)
+        serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
 
 
 @pytest.mark.slow
 def test_without_a_share_or_held_out_entities_there_are_no_trees():
     own, known = things(60)
-    assert (
-        train(own, known, replace(run(), boosted_trees=BoostedTreesConfig()), CPU, lambda progress: None).boosted_trees
-        is None
-    )
+    without = run().with_experts(boosted_trees=BoostedTreesConfig())
+    assert "boosted_trees" not in train(own, known, without, CPU, lambda progress: None).experts
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).boosted_trees is None
+    assert "boosted_trees" not in train(own, known, alone, CPU, lambda progress: None).experts
 
 
 @pytest.mark.slow
@@ -224,7 +227,7 @@ def test_without_other_properties_or_with_constant_ones_there_are_no_trees():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"x": 1.0, "y": rng.random()}) for number in range(200)]
     own = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
-    assert train(own, known, run(), CPU, lambda progress: None).boosted_trees is None
+    assert "boosted_trees" not in train(own, known, run(), CPU, lambda progress: None).experts
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"values": 0}, {"labels": 0}, {"columns": 0}])
@@ -265,7 +268,7 @@ def test_members_of_sets_are_predicted_by_trees_and_are_features():
         known.append(Entity(f"t{number}", {"x": number % 3 + rng.random() / 2, "tags": tags}))
     schema = of_one_class({("x",): Property(Number()), ("tags",): Property(Set(Category()))})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    slots = {model.codec.slots[slot].path for slot, _ in model.boosted_trees.experts}
+    slots = {model.codec.slots[slot].path for slot, _ in model.experts["boosted_trees"].experts}
     assert slots == {("x",), ("tags",)}
     batch, hidden = held_out(model, known, "tags")
     nats = []

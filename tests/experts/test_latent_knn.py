@@ -273,7 +273,7 @@ def test_held_out_entities_are_neighbours_of_new_ones_and_not_of_each_other(mode
 
 def test_fitting_is_deterministic(model):
     data, run = Data.prepare(*twins(), model.run), model.run
-    again = latent_knn.fit(model.network, data.training, data.validation, run.latent_knn, run.seed)
+    again = latent_knn.fit(model.network, data.training, data.validation, run.experts["latent_knn"], run.seed)
     assert again.indices.keys() == model.latent_knn.indices.keys() != set()
     for place, index in model.latent_knn.indices.items():
         assert torch.equal(index.mass, again.indices[place].mass)

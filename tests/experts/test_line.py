@@ -99,8 +99,8 @@ def test_a_line_is_kept_with_its_trees(tmp_path):
         codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0, seconds=2
     ).group
     file = tmp_path / "trees.safetensors"
-    file.write_bytes(serialize.to_bytes("boosted_trees", group))
-    again = serialize.read("boosted_trees", file, codec, torch.device("cpu"))
+    file.write_bytes(serialize.to_bytes(serialize.BOOSTED_TREES, group))
+    again = serialize.read(serialize.BOOSTED_TREES, file, codec, torch.device("cpu"))
     batch = tokens.batch(torch.arange(len(known)))
     inputs = Inputs(group.featurizer.table(batch, batch.known), batch.who)
     for key, weighted in group.experts.items():

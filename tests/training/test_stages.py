@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from models import tiny_run
@@ -22,7 +20,7 @@ SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), (
 
 def run(seconds: float | None, **changes) -> Run:
     shares = {"boosted_trees": BoostedTreesConfig(share=0.3), "knn": KNNConfig(share=0.1)}
-    return replace(tiny_run(steps=None, seconds=seconds, **changes), **shares)
+    return tiny_run(steps=None, seconds=seconds, **changes).with_experts(**shares)
 
 
 def known(count: int) -> list[Entity]:
