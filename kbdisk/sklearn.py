@@ -152,7 +152,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         filled = {}
         tokens = self.model_.encode(lacking, "gaps")
         for numbers, batch in batches(tokens):
-            for estimate in estimate_values(codec, batch, beliefs(self.model_.believer, batch), self.estimate):
+            for estimate in estimate_values(codec, batch, beliefs(self.model_.full_model, batch), self.estimate):
                 column = int(str(codec.slots[estimate.slot].path[0])[1:])
                 filled[rows[numbers[estimate.entity]][0], column] = estimate.value
         return filled

@@ -57,7 +57,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train as trained
 from kbdisk.training.trained import Record, Trained
-from kbdisk.training.validation import After, Progress, Watch
+from kbdisk.training.validation import FinalTask, Progress, Watch
 
 Folder = str | os.PathLike[str]
 
@@ -178,7 +178,7 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
 def _report(watch: Watch, record: Record, doing: str, done: int, total: int) -> None:
     """Tell whoever watches how far a stage after training is."""
     steps, seconds = record.facts["steps"], record.facts["seconds"]
-    watch(Progress(steps, steps, seconds, math.nan, ended=True, after=After(doing, done, total)))
+    watch(Progress(steps, steps, seconds, math.nan, ended=True, final_task=FinalTask(doing, done, total)))
 
 
 def presence_trees_of(

@@ -34,11 +34,11 @@ def training(quiet: bool, verbose: bool) -> Iterator[Watch | None]:
 
 
 def _line(progress: Progress) -> None:
-    if progress.look is not None and progress.measure is not None:
+    if progress.validation_loss is not None and progress.measure is not None:
         of = f" of {progress.total:,}" if progress.total else ""
         rows = [row for row in progress.measure() if row["better"] is not None]
         better = sum(row["better"] > 0 for row in rows)
-        told = f"held out {progress.look.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
+        told = f"held out {progress.validation_loss.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
         say(f"{_which(progress, 'network {}, ')}step {progress.step:,}{of}, {progress.seconds:,.0f} s: {told}")
 
 
@@ -59,15 +59,15 @@ class _Bar:
     def step(self, progress: Progress) -> None:
         if self.live is None:
             self._begin()
-        if progress.look is not None:
-            nats = progress.look.nats
+        if progress.validation_loss is not None:
+            nats = progress.validation_loss.nats
             self.best = nats if self.best is None else min(self.best, nats)
             self.held_out = f"held out {nats:,.2f} nats" + (f", best {self.best:,.2f}" if nats > self.best else "")
         if progress.measure is not None:
             self.table = _table(progress.measure)
         which = _which(progress, " {}")
-        if progress.after is not None:
-            doing, done, total = progress.after
+        if progress.final_task is not None:
+            doing, done, total = progress.final_task
             self.bar.update(self.task, completed=done, total=total, description=f"{doing}{which}")
             return
         doing = "looking back" if progress.ended else f"training{which}"

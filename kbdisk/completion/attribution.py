@@ -103,10 +103,10 @@ def predictors_of(
     asked[list(tokens.values())] = True
     kinds = experts_of("stack", "answer")
     network = trained.with_experts(**dict.fromkeys(kinds))
-    network_beliefs = beliefs(network.believer, batch, asked)
+    network_beliefs = beliefs(network.full_model, batch, asked)
     groups = dict(_groups(trained))
     seen = {name: group.seen(batch, batch.known) for name, group in groups.items()}
-    stacked_beliefs = beliefs(trained.believer, batch, asked)
+    stacked_beliefs = beliefs(trained.full_model, batch, asked)
     predictors, unused, limits = list[Predictor](), list[Unused](), list[Limit]()
     for path, token in tokens.items():
         kind, of_kind, row = _row_of(network_beliefs, token)
@@ -166,7 +166,7 @@ def _groups(trained: Trained) -> Iterator[tuple[str, ExpertGroup]]:
     for name, kind in experts_of("stack").items():
         if name in trained.experts:
             yield kind.title, trained.experts[name]
-    model: Any = trained.with_experts(**dict.fromkeys(experts_of("answer"))).believer
+    model: Any = trained.with_experts(**dict.fromkeys(experts_of("answer"))).full_model
     for name, kind in experts_of("answer").items():
         if name in trained.experts:
             model = trained.experts[name].beside(model)

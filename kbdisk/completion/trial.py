@@ -103,7 +103,7 @@ class Trial:
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
         """The outcomes of all statements; of a random sample where the seconds do not suffice."""
-        unique_pairs, trained = UniquePairs(self.codec, ()), self.trained.as_judged
+        unique_pairs, trained = UniquePairs(self.codec, ()), self.trained.before_refit
         predictor = GapPredictor(trained, self.config, 1, unique_pairs, has_truth=True)
         presence_predictor = GapPredictor(trained, self.config, 1, unique_pairs, lambda gap, presence: PRESENCE_ALONE)
         begun, questions = time.monotonic(), list(self.questions())

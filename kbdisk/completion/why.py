@@ -200,7 +200,7 @@ class Question:
         self.trained.warn_of_order(": what it fills in is a rough guess.", stacklevel=5)
         fields = fields_of(self.codec, CompletionConfig(only=(self.property_path,), least=1))[self.schema_class.name]
         gap, is_hidden = self._gap(fields)
-        trained = self.trained.as_judged if is_hidden else self.trained
+        trained = self.trained.before_refit if is_hidden else self.trained
         batch = self._batch(gap)
         predictor = self._predictor(trained, fields)
         judged = judgement(trained, predictor, batch, self.reading.id, gap)

@@ -159,7 +159,7 @@ class Evaluation:
         self, given: float | None = None, watch: Progress | None = None, seconds: float | None = None
     ) -> Iterator[Case]:
         """The model's predictions, given all other values or a share of them; a random part where the seconds end earlier."""
-        codec, model, marginals = self.trained.codec, self.trained.fair, Marginals(self.trained.codec)
+        codec, model, marginals = self.trained.codec, self.trained.held_out_model, Marginals(self.trained.codec)
         begun, done = time.monotonic(), 0
         for posed, visible in self.batches(given, in_blocks=seconds is not None):
             if seconds is not None and done and time.monotonic() - begun > seconds:

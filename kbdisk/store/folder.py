@@ -106,11 +106,13 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         facts=files.config["facts"],
     )
     styles = _styles(files, codec)
-    experts, before_refit = (
+    experts, experts_before_refit = (
         {name: _expert(files, codec, device, name, file) for name, file in names.items() if files.has(file)}
         for names in (expert_files(), files_before_refit())
     )
-    return Trained(codec, first.network, run, record, styles, first.latent_knn, tuple(others), experts, before_refit)
+    return Trained(
+        codec, first.network, run, record, styles, first.latent_knn, tuple(others), experts, experts_before_refit
+    )
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -134,7 +136,7 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
     }
     if codec.words is not None:
         files[WORDS] = codec.words.to_bytes()
-    for names, experts in ((expert_files(), trained.experts), (files_before_refit(), trained.before_refit)):
+    for names, experts in ((expert_files(), trained.experts), (files_before_refit(), trained.experts_before_refit)):
         for kind, file in names.items():
             if kind in experts:
                 files[file] = serialize.to_bytes(EXPERTS[kind].load_format(), experts[kind])

@@ -47,7 +47,7 @@ from kbdisk.training.presence import MAX_VALUES, refit
 from kbdisk.training.presence import seconds as presence_seconds
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import Schedule
-from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
+from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
 EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
@@ -279,7 +279,7 @@ class Trainer:
 
         def told(done: int, of: int) -> None:
             spent = state.seconds + time.monotonic() - begun
-            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, after=After(doing, done, of)))
+            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, final_task=FinalTask(doing, done, of)))
 
         yield told
         state.seconds += time.monotonic() - begun

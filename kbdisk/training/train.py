@@ -41,7 +41,7 @@ from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import still_for
 from kbdisk.training.trained import Member, Record, Trained
-from kbdisk.training.validation import After, Progress, Watch
+from kbdisk.training.validation import FinalTask, Progress, Watch
 
 WEIGHING = 0.25  # of the experts' time: for their weights
 
@@ -138,10 +138,12 @@ class Experts:
         with clock.stage(WEIGHTS, "weighing") as (seconds, report):
             generator = torch.Generator(self.sides.training.slot.device).manual_seed(run.seed)
             groups = [candidates.group for candidates in self.candidates.values()]
-            stacked = stack(groups, trained.believer, self.sides, ROUNDS, generator, seconds, report)
+            stacked = stack(groups, trained.full_model, self.sides, ROUNDS, generator, seconds, report)
             weighted = dict(zip(self.candidates, stacked, strict=True))
-        before_refit = {name: group for name, group in weighted.items() if group and EXPERTS[name].keep_before_refit}
-        trained = replace(trained, before_refit=before_refit)
+        experts_before_refit = {
+            name: group for name, group in weighted.items() if group and EXPERTS[name].keep_before_refit
+        }
+        trained = replace(trained, experts_before_refit=experts_before_refit)
         for name, group in weighted.items():
             if group is not None:
                 with clock.stage(f"{name} again", f"{EXPERTS[name].doing} again") as (seconds, report):
@@ -150,7 +152,13 @@ class Experts:
             config, seed = run.experts[name], run.seed
             with clock.stage(name, kind.doing) as (seconds, report):
                 answers = kind.load_fit()(
-                    trained.fair, trained.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+                    trained.held_out_model,
+                    trained.codec,
+                    self.sides,
+                    config=config,
+                    seed=seed,
+                    seconds=seconds,
+                    report=report,
                 )
                 trained = trained.with_experts(**{name: answers})
         facts["seconds"] = round(clock.spent, 1)
@@ -191,8 +199,8 @@ class Clock:
         begun = time.monotonic()
 
         def report(done: int, total: int) -> None:
-            after, so_far = After(doing, done, total), self.spent + time.monotonic() - begun
-            self.watch(Progress(self.steps, self.steps, so_far, math.nan, ended=True, after=after))
+            after, so_far = FinalTask(doing, done, total), self.spent + time.monotonic() - begun
+            self.watch(Progress(self.steps, self.steps, so_far, math.nan, ended=True, final_task=after))
 
         yield self.seconds(name), report
         self.spent += time.monotonic() - begun
@@ -282,7 +290,7 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
                 watch(progress)
                 if stop.signal is not None:
                     break
-                if progress.look is not None or checkpoint.is_due:
+                if progress.validation_loss is not None or checkpoint.is_due:
                     checkpoint.save(trainer)
         finally:
             checkpoint.close()

@@ -176,7 +176,7 @@ class State:
     stopped: str = ""  # why training cannot go on
 
 
-class After(NamedTuple):
+class FinalTask(NamedTuple):
     """A task after the last step, and its progress."""
 
     doing: str
@@ -192,11 +192,11 @@ class Progress:
     total: int | None
     seconds: float
     loss: float  # of this step, nats per entity
-    look: ValidationLoss | None = None  # where the step was followed by an evaluation
+    validation_loss: ValidationLoss | None = None  # where the step was followed by an evaluation
     ended: bool = False  # whether it was the last
     measure: Callable[[], list[dict[str, Any]]] | None = None  # measures the error of predictions now
     member: tuple[int, int] = (1, 1)  # the number of the network, of how many
-    after: After | None = None  # the task after the last step
+    final_task: FinalTask | None = None  # the task after the last step
 
 
 Watch = Callable[[Progress], None]

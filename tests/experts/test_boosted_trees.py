@@ -75,14 +75,14 @@ def off(model: Trained, believer, visible=None) -> float:
 def test_trees_predict_numbers_that_the_network_does_not(model):
     assert "boosted_trees" in model.experts
     assert off(model, model.network) > 100
-    assert off(model, model.believer) < 20
+    assert off(model, model.full_model) < 20
 
 
 def test_the_belief_is_centred_on_the_stacked_answer(model):
     batch, hidden = asked(model, "y")
     hidden = hidden & batch.known
     told = [
-        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.believer)
+        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.full_model)
     ]
     plain, guided = (one.belief for one in told)
     codes = batch.values["number"][told[0].rows]
@@ -94,7 +94,7 @@ def test_the_belief_is_centred_on_the_stacked_answer(model):
 
 def test_labels_have_trees_and_texts_have_none(model):
     batch, hidden = asked(model, "side")
-    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.believer)]
+    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.full_model)]
     assert nats[0] > 0.4
     assert nats[1] < 0.2
     kept = {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots}
@@ -119,7 +119,7 @@ def test_trees_have_a_weight_however_little_is_visible(model):
     assert (model.experts["boosted_trees"].usual_amount == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
-    assert off(model, model.believer, nothing) != off(model, model.network, nothing)
+    assert off(model, model.full_model, nothing) != off(model, model.network, nothing)
 
 
 def linked() -> tuple[Schema, list[Entity]]:
@@ -165,7 +165,7 @@ def test_evidence_over_a_reserved_link_is_reserved_as_well():
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
+    assert off(again, again.full_model) == off(model, model.full_model)
     assert "boosted_trees.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
     assert (
         f"| boosted trees | for {len(model.experts['boosted_trees'])} properties |"
@@ -202,7 +202,7 @@ def test_a_time_budget_is_shared_and_kept(model):
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "growing trees"]
+    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "growing trees"]
     done = [one.done for one in told]
     assert done == sorted(done)
     assert done[-1] == told[-1].total
@@ -242,7 +242,7 @@ def test_large_numbers_that_differ_little_have_trees():
     known = [Entity(f"t{n}", {"x": (x := rng.randrange(40)), "t": 1_700_000_000 + x // 4}) for n in range(400)]
     schema = of_one_class({("x",): Property(Number()), ("t",): Property(Number())})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    theirs, alone = (guided.off(one, *held_out(model, known, "t"), None) for one in (model.believer, model.network))
+    theirs, alone = (guided.off(one, *held_out(model, known, "t"), None) for one in (model.full_model, model.network))
     assert theirs < 0.6 * alone
 
 
@@ -272,7 +272,7 @@ def test_members_of_sets_are_predicted_by_trees_and_are_features():
     assert slots == {("x",), ("tags",)}
     batch, hidden = held_out(model, known, "tags")
     nats = []
-    for one in (model.network, model.believer):
+    for one in (model.network, model.full_model):
         told = beliefs(one, batch, hidden, batch.known & ~hidden).kinds["set"]
         nats.append(float(-told.belief.log_prob(batch.values["set"][told.rows]).mean()))
     assert nats[1] < 0.7 * nats[0]

@@ -83,12 +83,12 @@ def off(model: Trained, believer, visible=None) -> float:
 
 def test_numbers_are_predicted_from_the_other_properties(model):
     assert off(model, model.network) > 4
-    assert off(model, model.believer) < 0.3
+    assert off(model, model.full_model) < 0.3
 
 
 def test_labels_are_predicted_too(model):
     batch, hidden = asked(model, "side")
-    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.believer)]
+    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.full_model)]
     assert nats[0] > 0.6 > 0.4 > nats[1]
 
 
@@ -189,7 +189,7 @@ def test_probabilities_of_labels_sum_to_one(model):
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
+    assert off(again, again.full_model) == off(model, model.full_model)
     assert (
         f"| Gaussian process | for {len(model.experts['gaussian_process'])} properties |"
         in (tmp_path / "m.kbdisk" / "README.md").read_text()
@@ -280,7 +280,7 @@ def test_numbers_of_any_size_have_finite_predictions(size):
     schema = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
     found = train(schema, known, run(), CPU, lambda progress: None)
     batch, hidden = held_out(found, known, "y")
-    told = beliefs(found.believer, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
+    told = beliefs(found.full_model, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
     assert told.isfinite().all()
 
 
@@ -318,7 +318,9 @@ def test_a_time_budget_is_shared_and_kept():
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "fitting functions"]
+    told = [
+        one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "fitting functions"
+    ]
     assert [one.done for one in told] == list(range(1, len(told) + 1))
     assert told[-1].done == told[-1].total
 

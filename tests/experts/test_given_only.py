@@ -65,7 +65,7 @@ def asked(model: Trained, name: str):
 def test_the_answer_moves_towards_the_second_one(model):
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
-    first = model.with_experts(given_only=None).believer
+    first = model.with_experts(given_only=None).full_model
     features = GivenOnlyFeatures(first, model.experts["given_only"].given, torch.tensor([slot]))
     alone = features.table(batch, batch.known & ~hidden)
     assert alone.isnan().sum() == alone.numel() - int(hidden.sum())
@@ -74,7 +74,7 @@ def test_the_answer_moves_towards_the_second_one(model):
         for name, model, visible in (
             ("first", first, batch.known & ~hidden),
             ("second", first, batch.known & batch.fixed),
-            ("both", model.believer, batch.known & ~hidden),
+            ("both", model.full_model, batch.known & ~hidden),
         )
     }
     assert torch.equal(alone[:, slot], told["second"])
@@ -89,14 +89,14 @@ def test_an_entity_that_lacks_a_required_property_has_no_second_answer(model):
     ]
     batch = model.encode(entities).batch(torch.arange(9))
     hidden = batch.slot == model.codec.slot(model.codec.classes[0], ("y",))
-    first = model.with_experts(given_only=None).believer
+    first = model.with_experts(given_only=None).full_model
     assert (
         GivenOnlyFeatures(first, model.experts["given_only"].given, hidden.nonzero()[:1])
         .table(batch, ~hidden)
         .isnan()
         .all()
     )
-    logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.believer, first)]
+    logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.full_model, first)]
     assert torch.equal(*logs)
 
 
@@ -113,8 +113,8 @@ def test_classes_without_given_properties_have_no_second_answers():
 
 
 def test_it_lowers_the_error(model):
-    assert guided.off(model.believer, *asked(model, "y")) <= guided.off(
-        model.with_experts(given_only=None).believer, *asked(model, "y")
+    assert guided.off(model.full_model, *asked(model, "y")) <= guided.off(
+        model.with_experts(given_only=None).full_model, *asked(model, "y")
     )
 
 
@@ -129,7 +129,7 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m")
     again = open_folder(tmp_path / "m", CPU)
     batch, hidden = asked(model, "y")
-    saved, opened = (of.believer(batch, batch.known & ~hidden, hidden) for of in (model, again))
+    saved, opened = (of.full_model(batch, batch.known & ~hidden, hidden) for of in (model, again))
     assert torch.equal(saved.log_prob(batch), opened.log_prob(batch))
     numbers, numbers_opened = saved.kinds["number"].belief, opened.kinds["number"].belief
     assert torch.equal(numbers.expected(), numbers_opened.expected())
@@ -185,7 +185,7 @@ def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeyp
     monkeypatch.setattr(given_only, "fit", lambda model, *_, **__: asked.append(model))
     trees = BoostedTreesConfig(share=0.3)
     made = train(*things(), run().with_experts(boosted_trees=trees), CPU, lambda progress: None)
-    assert asked[0].groups[-1] is made.before_refit["boosted_trees"]
+    assert asked[0].groups[-1] is made.experts_before_refit["boosted_trees"]
     assert asked[0].groups[-1] is not made.experts["boosted_trees"]
 
 

@@ -72,20 +72,20 @@ def off(model: Trained, believer) -> float:
 
 def test_numbers_are_predicted_by_similar_entities(model):
     assert off(model, model.network) > 20
-    assert off(model, model.believer) < 4
-    assert nats(model, model.believer, "y") < nats(model, model.network, "y") - 1
+    assert off(model, model.full_model) < 4
+    assert nats(model, model.full_model, "y") < nats(model, model.network, "y") - 1
 
 
 def test_labels_are_predicted_by_entities_with_similar_names(model):
     assert nats(model, model.network, "kind") > 2.5
-    assert nats(model, model.believer, "kind") < 1
+    assert nats(model, model.full_model, "kind") < 1
 
 
 def test_noise_has_no_weight_and_texts_have_no_neighbours(model):
     assert slot_of(model, "name") not in model.experts["knn"].slots
     places = model.experts["knn"].experts
     noise = [float(places[at].weight) for at in places if at[0] == slot_of(model, "noise")]
-    assert nats(model, model.believer, "noise") < nats(model, model.network, "noise") + 0.05, noise
+    assert nats(model, model.full_model, "noise") < nats(model, model.network, "noise") + 0.05, noise
 
 
 def test_where_little_is_visible_the_metric_is_another(model):
@@ -148,8 +148,8 @@ def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
-    assert nats(again, again.believer, "kind") == nats(model, model.believer, "kind")
+    assert off(again, again.full_model) == off(model, model.full_model)
+    assert nats(again, again.full_model, "kind") == nats(model, model.full_model, "kind")
     card = (tmp_path / "m.kbdisk" / "README.md").read_text()
     assert card.startswith("# m.kbdisk\n")
     assert f"| nearest neighbours | for {len(model.experts['knn'])} properties |" in card
@@ -220,7 +220,7 @@ def test_a_time_budget_is_shared_and_kept():
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "comparing"]
+    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "comparing"]
     assert [one.done for one in told] == list(range(1, len(told) + 1))
     assert told[-1].done == told[-1].total
 

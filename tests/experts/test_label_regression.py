@@ -65,7 +65,7 @@ def nats(model: Trained, believer, name: str) -> float:
 
 def test_it_tells_labels_that_networks_have_not_learnt(model):
     assert nats(model, model.network, "country") > 1.5
-    assert nats(model, model.believer, "country") < 0.3
+    assert nats(model, model.full_model, "country") < 0.3
     paths = {model.codec.slots[slot].path for slot in model.experts["label_regression"].slots}
     assert {("country",), ("tongues",)} <= paths <= {("town",), ("country",), ("tongues",)}
 

@@ -208,7 +208,7 @@ def test_members_of_families_are_predicted_by_the_others_to_the_last_digit(model
     batch = tokens.batch(torch.arange(len(tokens)))
     size = batch.slot == next(n for n, slot in enumerate(model.codec.slots) if slot.path == ("size",))
     nats = []
-    for believer in (model.network, model.believer):
+    for believer in (model.network, model.full_model):
         told = beliefs(believer, batch, size, batch.known & ~size)
         nats.append(float(-told.log_prob(batch)[size].mean()))
     assert model.latent_knn is not None
@@ -295,7 +295,7 @@ def test_progress_is_reported():
     own, known = twins()
     seen: list[Progress] = []
     train(own, known, tiny_run(nearest=8), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "indexing"]
+    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "indexing"]
     assert told == sorted(told)
     assert told[-1] == ("indexing", PAIRS, PAIRS)
 

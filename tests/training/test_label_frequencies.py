@@ -271,4 +271,4 @@ def test_only_what_draws_in_one_order_weighs_its_labels(once):
     for in_order, wanted in ((0.0, set()), (0.5, {"weighing labels"})):
         seen: list[Any] = []
         trained(in_order, seen)
-        assert {one.after.doing for one in seen if one.after is not None} - {"indexing"} == wanted
+        assert {one.final_task.doing for one in seen if one.final_task is not None} - {"indexing"} == wanted

@@ -104,7 +104,7 @@ def ungraded(parts: ParallelGradients, entities: Tensor, cost: Cost) -> StepLoss
 def test_it_takes_the_steps_that_were_asked_for_and_tells_each(data):
     told = list(trainer(data, steps=4, evaluations=2).steps())
     assert [one.step for one in told] == [1, 2, 3, 4]
-    assert [one.look is not None for one in told] == [False, True, False, True]
+    assert [one.validation_loss is not None for one in told] == [False, True, False, True]
     assert all(isinstance(one, Progress) and math.isfinite(one.loss) for one in told)
 
 
@@ -352,7 +352,7 @@ def test_of_steps_and_a_budget_the_lesser_counts(data, monkeypatch):
 def test_a_few_steps_are_a_few_whatever_the_budget(data, monkeypatch):
     Clock(monkeypatch, step=0.1, look=0.1)
     told = list(trainer(data, steps=6, seconds=900.0, evaluations=3).steps())
-    assert [one.step for one in told if one.look] == [2, 4, 6]
+    assert [one.step for one in told if one.validation_loss] == [2, 4, 6]
 
 
 def test_what_the_watcher_takes_counts_as_time(data, monkeypatch):

@@ -58,7 +58,7 @@ def test_experts_come_first_where_the_budget_is_long(monkeypatch, first, begins)
         known(80),
         run(4.0, validation=0.2),
         torch.device("cpu"),
-        lambda progress: seen.append("network" if progress.after is None else "expert"),
+        lambda progress: seen.append("network" if progress.final_task is None else "expert"),
     )
     assert seen[0] == begins
     assert {"network", "expert"} == set(seen)
