@@ -273,7 +273,7 @@ class Exam:
         errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
         nats: dict[str, list[float]] = defaultdict(list)
         any_amount = torch.zeros(len(codec.classes), dtype=torch.long, device=device)
-        row_of = {entity: row for row, entity in enumerate(self.whole.who.tolist())}
+        row_of = {entity: row for row, entity in enumerate(self.whole.id_hash.tolist())}
         with torch.no_grad():
             for batch, hidden, _ in reserved_questions(self.visible, self.whole, any_amount):
                 beliefs = model(batch, hidden.visible, hidden.asked)
@@ -285,7 +285,7 @@ class Exam:
                     truth = batch.values[kind][of_kind.tokens - batch.spans[kind][0]]
                     logs = of_kind.belief.log_prob(truth).tolist()
                     values = decode_codes(codec, slots, truth), decode_codes(codec, slots, predicted[kind])
-                    rows = [row_of[entity] for entity in batch.who[batch.entity[of_kind.tokens]].tolist()]
+                    rows = [row_of[entity] for entity in batch.id_hash[batch.entity[of_kind.tokens]].tolist()]
                     for row, slot, log, true, predicted_value in zip(rows, slots.tolist(), logs, *values, strict=True):
                         name = self.names.get(slot)
                         if (row, slot) in self.asked and name is not None and name in self.constants:

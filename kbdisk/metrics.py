@@ -377,7 +377,7 @@ def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[f
 
 def property_of(slot: Slot) -> tuple[str, Path]:
     """The property that a slot is scored with: all places of a list are one property."""
-    return slot.of, pattern(slot.path)
+    return slot.class_name, pattern(slot.path)
 
 
 def score_rows(codec: Codec, constants: Constants, cases: Iterable[Case]) -> list[dict[str, Any]]:

@@ -286,7 +286,7 @@ class Drawing:
             drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=met)
         found = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, found, strict=True):
-            room = _room(self.codec, reading.of)
+            room = _room(self.codec, reading.class_name)
             for path in leaves.keys() & room.keys():
                 leaves[path] = min(leaves[path], room[path])
         return found
@@ -302,7 +302,7 @@ class Drawing:
         leaves = reading.leaves
         chance: dict[Path, float] = {}
         asked = set()
-        for path, number, share in _listed(self.codec, reading.of):
+        for path, number, share in _listed(self.codec, reading.class_name):
             if number in decided or not all(leaves.get(count, 0) > at for count, at in counts_of(path)):
                 continue
             decided.add(number)
@@ -314,10 +314,10 @@ class Drawing:
 
     def _entity(self, entity: Entity, reading: Reading, given: AbstractSet[Path]) -> Entity:
         """The entity with the tree of its leaves: no key of a map twice; its id where its class has one in the tree."""
-        found, leaves = self.schema.classes[reading.of], dict(reading.leaves)
+        found, leaves = self.schema.classes[reading.class_name], dict(reading.leaves)
         for prefix in sorted(maps(found, leaves), key=len, reverse=True):
             distinct(leaves, prefix)
-        tree = self.schema.tree(_with_derived(found, leaves, given), reading.of)
+        tree = self.schema.tree(_with_derived(found, leaves, given), reading.class_name)
         if found.id is not None:
             tree = with_values({str(found.id[0]): None} | tree, {found.id: entity.id})
         return replace(entity, tree=tree)

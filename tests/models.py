@@ -96,7 +96,9 @@ def calibrated(
 ) -> Trained:
     """The model with a calibration: as if so many held-out statements of each property had been right, and no constant."""
     keys = {
-        trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
+        trained.codec.learnt_as(slot.class_name, pattern(slot.path))
+        for slot in trained.codec.slots
+        if slot.role == "value"
     }
     statements = {key: [Statement(0.999, 0.0, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
     made = Calibration(Presence(presence, usual), correctness, levels or Levels(), statements)

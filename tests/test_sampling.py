@@ -77,7 +77,7 @@ def test_patterns_are_those_of_training_entities_and_as_frequent():
 
 
 def test_patterns_survive_the_codec_as_plain_data(made):
-    again = Codec.from_json(made.codec.to_json(), made.schema, made.codec.words)
+    again = Codec.from_json(made.codec.to_json(), made.schema, made.codec.tokenizer)
     assert again.patterns == made.codec.patterns
 
 

@@ -26,7 +26,7 @@ from kbdisk.completion.predict import leading_slots
 from kbdisk.completion.sidecar import has_block_rows_alone
 from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
-from kbdisk.data.dataset import by_chance
+from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
@@ -172,7 +172,7 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     """A random sample of entities whose size grows with the time budget; without a budget all of them."""
     seconds = run.train.seconds
     size = len(entities) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
-    return [entities[index] for index in by_chance(len(entities), size, run.seed).tolist()]
+    return [entities[index] for index in random_sample(len(entities), size, run.seed).tolist()]
 
 
 def _report(watch: Watch, record: Record, doing: str, done: int, total: int) -> None:
@@ -193,7 +193,7 @@ def presence_trees_of(
     most = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
     training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
-    indices = by_chance(len(training), most, run.seed).tolist()
+    indices = random_sample(len(training), most, run.seed).tolist()
     readings = list(read_all(trained.schema, [training[index] for index in indices]))
     if not readings:
         return None
@@ -250,7 +250,7 @@ def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "aut
     scaled, known, beside = with_scales(schema, known, beside)
     unseen = {id(readings[place].entity) for place in parts.validation}
     hierarchy = hierarchy_of(entity for entity in reading.entities if id(entity) not in unseen)
-    codec = Codec.fit(scaled, known, run.codec, hierarchy=hierarchy).beside(beside)
+    codec = Codec.fit(scaled, known, run.codec, hierarchy=hierarchy).with_held_out(beside)
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)

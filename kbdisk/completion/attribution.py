@@ -116,7 +116,7 @@ def predictors_of(
             weighted, reason = _expert_of(groups.get(name), seen.get(name), slot)
             predicted = None
             if weighted is not None:
-                inputs = Inputs(seen[name][1], batch.who)
+                inputs = Inputs(seen[name][1], batch.id_hash)
                 predicted = _prediction(
                     trained.codec, kind, belief, batch.slot[[token]], weighted.expert.predict(inputs)
                 )
@@ -242,7 +242,9 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
             if index is not None:
                 is_asked = torch.zeros_like(batch.known).index_fill(0, token, True)
                 vectors = member.network.vectors(batch, batch.known, is_asked)
-                near = index.neighbours(vectors, batch.who, torch.isin(batch.who, latent.held_out), latent.neighbours)
+                near = index.neighbours(
+                    vectors, batch.id_hash, torch.isin(batch.id_hash, latent.held_out), latent.neighbours
+                )
                 is_number = isinstance(asked.belief, NumberBelief)
                 weight_of_network = (
                     index.weights_of_answers(near)[0, :OWN_ANSWERS].sum()
@@ -306,7 +308,7 @@ def _having(question: Explained, slot: int) -> Iterator[Reading]:
         reading = None if others[number].id == question.entity.id else read(question.schema, others[number])
         if reading is None or reading.id == question.reading.id:
             continue
-        if any(tables[reading.of].slot.get(leaf) == slot for leaf in reading.leaves):
+        if any(tables[reading.class_name].slot.get(leaf) == slot for leaf in reading.leaves):
             yield reading
             count += 1
             if count == MAX_SEARCHED:
@@ -353,7 +355,7 @@ def _given_properties(question: Explained, batch: Batch) -> dict[str, Tensor]:
         if slot.path == CLASSES and slot.over is None:
             continue
         if slot.over is not None and slot.over.incoming:
-            name = f"links from {slot.over.of or 'entities'} by {show(slot.over.link)}"
+            name = f"links from {slot.over.class_name or 'entities'} by {show(slot.over.link)}"
         else:
             path = slot.path if slot.over is None else slot.over.link
             property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.schema_class.properties), path)  # fmt: skip

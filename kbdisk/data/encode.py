@@ -41,7 +41,7 @@ UNKNOWN = -1  # in the place of a value, where one is asked for
 
 
 class Column(NamedTuple):
-    """A leaf codec, and the kind that it is of. Values of all slots that it serves are coded at once."""
+    """A leaf codec and its kind. The values of all slots with this codec are encoded at once."""
 
     kind: str
     codec: Any
@@ -49,12 +49,12 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """Slots by their numbers, and numbers by what is known of slots."""
+    """The slots of a codec by number, and their numbers by class, path, link and leaf codec."""
 
     schema: Schema
     slots: Sequence[Slot]
     pools: Pools
-    entities: Mapping[str, int]  # how many training entities each class has
+    entities: Mapping[str, int]  # training entities of each class
     superclasses: Superclasses  # visible beside the classes of an entity
 
     @cached_property
@@ -69,7 +69,7 @@ class Index:
 
     @cached_property
     def column(self) -> Ints:
-        """(S,) which leaf codec each slot has."""
+        """(S,) the number of each slot's leaf codec."""
         place = {id(column.codec): number for number, column in enumerate(self.columns)}
         return np.array([place[id(slot.codec)] for slot in self.slots], np.int64)
 
@@ -82,13 +82,12 @@ class Index:
                 for name in self.members(slot):
                     slots_of_classes[name].append((number, slot))
         return {
-            name: Table(self.schema.classes[name], several, self.pools.places)
-            for name, several in slots_of_classes.items()
+            name: Table(self.schema.classes[name], slots, self.pools.places) for name, slots in slots_of_classes.items()
         }
 
     def members(self, slot: Slot) -> tuple[str, ...]:
-        """The classes that have a slot; of evidence none."""
-        return self.pools.members.get(Source(slot.of, pattern(slot.path)), ())
+        """The classes that have a slot; none for evidence."""
+        return self.pools.members.get(Source(slot.class_name, pattern(slot.path)), ())
 
     def fill(self, class_name: str, number: int) -> float:
         """The share of a class's training entities that have a slot."""
@@ -103,7 +102,7 @@ class Index:
     @cached_property
     def over(self) -> Mapping[tuple[str, Over], int]:
         """The slots of evidence, by class and link."""
-        return {(slot.of, slot.over): number for number, slot in enumerate(self.slots) if slot.over is not None}
+        return {(slot.class_name, slot.over): number for number, slot in enumerate(self.slots) if slot.over is not None}
 
     @cached_property
     def links(self) -> frozenset[int]:
@@ -151,7 +150,7 @@ class Index:
 
     @cached_property
     def layout(self) -> Layout:
-        """What a data set has to know."""
+        """The layout of data sets."""
         kinds = Counter(slot.kind for slot in self.slots)  # in the slots' own order
         ends = accumulate(kinds.values(), initial=0)
         slots_of_classes = {
@@ -160,7 +159,7 @@ class Index:
         return Layout(
             spans=dict(zip(kinds, pairwise(ends), strict=True)),
             fixed=torch.tensor([slot.fixed for slot in self.slots], dtype=torch.bool),
-            own=torch.tensor([n for several in slots_of_classes.values() for n in several], dtype=torch.long),
+            own=torch.tensor([n for slots in slots_of_classes.values() for n in slots], dtype=torch.long),
             offsets=torch.tensor(list(accumulate(map(len, slots_of_classes.values()), initial=0))),
             order=torch.tensor(self._order, dtype=torch.long),
             lists=self._lists,
@@ -169,9 +168,11 @@ class Index:
 
     @property
     def _lists(self) -> Tensor:
-        """(S, L) by slots, the lengths of the lists that each stands in."""
-        number = {(slot.of, slot.path): place for place, slot in enumerate(self.slots)}
-        lengths = [[number.get((slot.of, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots]
+        """(S, L) the slots of the lengths of the lists that each slot is in; -1 for none."""
+        number = {(slot.class_name, slot.path): place for place, slot in enumerate(self.slots)}
+        lengths = [
+            [number.get((slot.class_name, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots
+        ]
         most = max(map(len, lengths), default=0)
         padded = [[*of_slot, *[-1] * (most - len(of_slot))] for of_slot in lengths]
         return torch.tensor(padded, dtype=torch.long).reshape(len(lengths), most)
@@ -180,13 +181,13 @@ class Index:
     def _blocks(self) -> list[int]:
         """(S,) the first slot of the class that has the same first key."""
         first: dict[tuple[str, str | int], int] = {}
-        return [first.setdefault((slot.of, slot.path[0]), place) for place, slot in enumerate(self.slots)]
+        return [first.setdefault((slot.class_name, slot.path[0]), place) for place, slot in enumerate(self.slots)]
 
     @property
     def _order(self) -> list[int]:
-        """(S,) the place of each slot in the schema: what stands in lists after all else, as it is drawn, and texts last.
+        """(S,) the place of each slot in the order of drawing: that of the schema, with lists after all else, and texts last.
 
-        Evidence is in no order.
+        Slots of evidence are not drawn.
         """
         first: dict[tuple[str, Path], int] = {}
         for place, (class_name, path) in enumerate(self.pools.places):
@@ -197,8 +198,8 @@ class Index:
             path, parts = slot.path, list[int]()
             for at, path_part in enumerate(path):
                 if isinstance(path_part, int):
-                    parts += [first.get((slot.of, pattern(path[:at])), 0), path_part]
-            return slot.kind == "text", len(parts), [*parts, first.get((slot.of, pattern(path)), 0)]
+                    parts += [first.get((slot.class_name, pattern(path[:at])), 0), path_part]
+            return slot.kind == "text", len(parts), [*parts, first.get((slot.class_name, pattern(path)), 0)]
 
         keys = list(map(key, self.slots))
         order = [0] * len(keys)
@@ -211,14 +212,14 @@ class Index:
 
 
 class Encoding:
-    """Tokens in the making."""
+    """Collects the values of entities, one entity after the other, and encodes them all at once."""
 
     def __init__(self, index: Index, ask: Ask, evidence: Evidence | None) -> None:
         self.index, self.ask, self.evidence = index, ask, evidence
         self.classes = {name: number for number, name in enumerate(index.classes)}
         self.column = index.column.tolist()
         self.ids: list[str] = []
-        self.of = array("q")  # the class of each entity
+        self.entity_class = array("q")  # of each entity
         self.entity, self.slot, self.place = (
             array("q"),
             array("q"),
@@ -226,17 +227,17 @@ class Encoding:
         )  # of each token; its place in its column
         self.columns: list[list[Any]] = [[] for _ in index.columns]
         self.needs = array("q")  # in pairs: a token, and a link
-        self.kept = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
+        self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.evidence_slots: dict[tuple[str, Over], int | None] = {}
-        self.coded: dict[tuple[str, Path], int] = {}  # what links brought: where it stands in its column
+        self.coded: dict[tuple[str, Path], int] = {}  # the place of a value of evidence in its column
 
     def add(self, reading: Reading) -> None:
-        """Another entity."""
-        number, table = len(self.ids), self.index.tables[reading.of]
+        """Add an entity."""
+        number, table = len(self.ids), self.index.tables[reading.class_name]
         self.ids.append(reading.id)
-        self.of.append(self.classes[reading.of])
-        links: dict[str, list[int]] = {}  # the entity's own: where they lead, and their tokens
-        tokens: dict[Path, int] = {}  # of its single links
+        self.entity_class.append(self.classes[reading.class_name])
+        links: dict[str, list[int]] = {}  # by target, the tokens of the entity's links
+        tokens: dict[Path, int] = {}  # of single links
         for path, value in reading.leaves.items():
             slot = table.slot.get(path)
             if slot is None:
@@ -248,47 +249,49 @@ class Encoding:
             self._put(number, slot, value)
         for slot in sorted(set(self.ask(reading, table))):
             self._append(number, slot, UNKNOWN)
-        for slot in self._said(reading, table):
-            self.kept.extend((number, slot))
+        for slot in self._occupied(reading, table):
+            self.occupied.extend((number, slot))
         if self.index.classes_slot is not None:
             for name in self.index.superclasses.of(reading.id, reading.classes):
                 self._put(number, self.index.classes_slot, name)
         if self.evidence is not None:
-            self._bring(number, reading, links, tokens)
+            self._add_evidence(number, reading, links, tokens)
 
-    def _bring(self, number: int, reading: Reading, links: dict[str, list[int]], tokens: dict[Path, int]) -> None:
-        """What comes over the entity's links, and the links that lead to it, each with what it needs to be seen."""
+    def _add_evidence(
+        self, number: int, reading: Reading, links: dict[str, list[int]], tokens: dict[Path, int]
+    ) -> None:
+        """Add the evidence of an entity; each value needs the visibility of the links that it came over."""
         assert self.evidence is not None
-        for brought in self.evidence.brought(reading.id, reading.of, reading.leaves):
-            slot = self._evidence_slot(reading.of, brought.over)
+        for item in self.evidence.values_for(reading.id, reading.class_name, reading.leaves):
+            slot = self._evidence_slot(reading.class_name, item.over)
             if slot is None:
                 continue
-            if brought.over.incoming or brought.over.link not in tokens:
-                needs = [token for source in brought.sources for token in links.get(source, [])]
+            if item.over.incoming or item.over.link not in tokens:
+                needs = [token for source in item.sources for token in links.get(source, [])]
             else:
-                needs = [tokens[brought.over.link]]
+                needs = [tokens[item.over.link]]
             for need in needs:
                 self.needs.extend((len(self.slot), need))
-            if brought.over.incoming or brought.over.told or not brought.whole:
-                self._put(number, slot, brought.value)
+            if item.over.incoming or item.over.aggregate or not item.is_complete:
+                self._put(number, slot, item.value)
                 continue
-            place = self.coded.get((brought.sources[0], brought.over.read))
+            place = self.coded.get((item.sources[0], item.over.read))
             if place is None:
-                place = self.coded[brought.sources[0], brought.over.read] = self._column(slot, brought.value)
+                place = self.coded[item.sources[0], item.over.read] = self._column(slot, item.value)
             self._append(number, slot, place)
 
     def _evidence_slot(self, class_name: str, over: Over) -> int | None:
-        """The slot of what comes to entities of a class."""
+        """The slot of evidence for entities of a class."""
         if (class_name, over) not in self.evidence_slots:
             self.evidence_slots[class_name, over] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
         return self.evidence_slots[class_name, over]
 
-    def _said(self, reading: Reading, table: Table) -> Iterable[int]:
-        """Slots below properties that are known to exist, or do not fit: not known, yet not lacking."""
+    def _occupied(self, reading: Reading, table: Table) -> Iterable[int]:
+        """The slots below occupied properties: not known, yet not lacking."""
         return {
             table.slot[path]
-            for said in reading.said
-            for path in table.under.get(said, ())
+            for property in reading.occupied
+            for path in table.under.get(property, ())
             if path not in reading.leaves
         }
 
@@ -306,10 +309,10 @@ class Encoding:
         self.place.append(place)
 
     def tokens(self) -> Tokens:
-        """All that was added."""
+        """The entities that were added, as tokens."""
         flat = (_ints(numbers) for numbers in (self.entity, self.slot, self.place))
-        pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.kept))
-        return assembled(self.index, tuple(self.ids), _ints(self.of), Flat(*flat, *pairs), self.columns)
+        pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.occupied))
+        return assembled(self.index, tuple(self.ids), _ints(self.entity_class), Flat(*flat, *pairs), self.columns)
 
 
 def _ints(values: array[int]) -> Ints:
@@ -321,32 +324,32 @@ def _ints(values: array[int]) -> Ints:
 
 @dataclass(frozen=True)
 class Flat:
-    """Tokens in the order that they were met in, entity by entity."""
+    """Tokens in the order in which they were added, entity by entity."""
 
     entity: Ints  # (T,)
     slot: Ints  # (T,)
     place: Ints  # (T,) of the value in its column
     needs: Ints  # (E, 2) a token, and a link that it came over
-    kept: Ints  # (k, 2) an entity, and a slot that it neither has nor lacks
+    occupied: Ints  # (k, 2) an entity, and a slot that it neither has nor lacks
 
 
-def number_of(id: str) -> int:
-    """A number that no other id has, but for a chance of 2 ** -63."""
+def id_hash_of(id: str) -> int:
+    """A hash of an id, of 63 bits."""
     return int.from_bytes(blake2b(id.encode(errors="surrogatepass"), digest_size=8).digest()) >> 1
 
 
 def assembled(
     index: Index, ids: tuple[str, ...], classes: Ints, flat: Flat, columns: Sequence[Sequence[Any]]
 ) -> Tokens:
-    """A data set. What cannot be coded is left out, and what came over such a link, too; `unread` tells of it."""
+    """A data set. Values that cannot be encoded are left out and named in `unread`, as is evidence over such links."""
     codes, rows, problems = _coded(index, columns)
     starts = np.cumsum([0, *map(len, columns)])[index.column[flat.slot]]
     value = np.where(flat.place == UNKNOWN, len(rows) - 1, starts + flat.place)
     row = rows[value]  # (T,)
     lost = row < 0
     lost[flat.needs[lost[flat.needs[:, 1]], 0]] = True
-    there = np.flatnonzero(~lost)
-    order = there[np.lexsort((flat.slot[there], flat.entity[there]))]  # stable: incoming links stay as they came
+    kept = np.flatnonzero(~lost)
+    order = kept[np.lexsort((flat.slot[kept], flat.entity[kept]))]  # stable: incoming links stay as they came
 
     entity, slot = flat.entity[order], flat.slot[order]
     offsets = _offsets(entity, len(ids))
@@ -360,7 +363,7 @@ def assembled(
         layout=index.layout,
         ids=ids,
         **_tensors(
-            who=np.array([number_of(id) for id in ids], np.int64),
+            id_hash=np.array([id_hash_of(id) for id in ids], np.int64),
             classes=classes,
             offsets=offsets,
             slot=slot,
@@ -385,12 +388,12 @@ def _tensors(**arrays: npt.NDArray[Any]) -> dict[str, Tensor]:
 
 
 def _offsets(owner: Ints, count: int) -> Ints:
-    """Where each owner's part begins among sorted ones: (count + 1,)."""
+    """(count + 1,) the start of each owner's part among sorted ones."""
     return np.searchsorted(owner, np.arange(count + 1))
 
 
 def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
-    """The first token of the composite that each is a part of; of evidence itself."""
+    """(T,) the first token of the composite that each token is a part of; for evidence the token itself."""
     unit = index.unit[slot]
     alone = len(index.slots) * (entity[-1] + 1 if len(entity) else 1) + np.arange(len(slot))
     key = np.where(index.is_evidence[slot], alone, entity * len(index.slots) + unit)
@@ -399,9 +402,9 @@ def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
 
 
 def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
-    """For each slot that an entity does not lack, how many before it it lacks, on its own stretch of numbers."""
-    entity = np.concatenate([flat.entity, flat.kept[:, 0]])
-    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.kept[:, 1]]))
+    """For each slot that an entity does not lack, the number of slots before it that it lacks, offset by entity."""
+    entity = np.concatenate([flat.entity, flat.occupied[:, 0]])
+    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.occupied[:, 1]]))
     stride = len(index.layout.own) + 1
     key = np.unique((entity * stride + number)[number >= 0])
     entity, number = key // stride, key % stride
@@ -413,9 +416,9 @@ def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
 def _coded(
     index: Index, columns: Sequence[Sequence[Any]]
 ) -> tuple[dict[str, Codes | RaggedCodes], Ints, dict[int, str]]:
-    """Codes by kind; the row of each value, columns one after the other, -1 where it has no code; why it has none.
+    """Codes by kind; the row of each value, column after column, -1 where it has no code; the reasons why it has none.
 
-    One more row at the end: that of what is asked for, the blank.
+    One more row at the end is the blank, for values that are asked for.
     """
     rows = np.zeros(sum(map(len, columns)) + 1, np.int64)
     parts: dict[str, list[Tensor]] = {kind: [] for kind in index.layout.spans}
@@ -433,11 +436,11 @@ def _coded(
             parts[column.kind].append(
                 column.codec.encode([value for value, good in zip(values, has_code, strict=True) if good])
             )
-    return {kind: _stacked(kind, several) for kind, several in parts.items()}, rows, problems
+    return {kind: _stacked(kind, columns) for kind, columns in parts.items()}, rows, problems
 
 
 def _problems(codec: Any, values: Sequence[Any], start: int = 0) -> list[tuple[int, str]]:
-    """Which values cannot be coded, and why; by halves, since they are few."""
+    """The places of values that cannot be encoded, and why; found by bisection, as they are few."""
     try:
         codec.encode(values)
     except ValueError as error:
@@ -452,7 +455,7 @@ def _stacked(kind: str, parts: Sequence[Tensor]) -> Codes | RaggedCodes:
     """The codes of several columns under one blank."""
     if kind not in PADDING:
         return Codes(torch.cat([parts[0].new_zeros(1, *parts[0].shape[1:]), *parts]))
-    there = [part != PADDING[kind] for part in parts]
-    lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in there)])
-    flat = torch.cat([part[is_code] for part, is_code in zip(parts, there, strict=True)])
+    masks = [part != PADDING[kind] for part in parts]
+    lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in masks)])
+    flat = torch.cat([part[is_code] for part, is_code in zip(parts, masks, strict=True)])
     return RaggedCodes(flat, lengths.cumsum(0), PADDING[kind])

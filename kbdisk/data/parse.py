@@ -17,20 +17,20 @@ MAX_CACHED_PATHS = 100_000  # others are looked up again
 
 
 class Reading(NamedTuple):
-    """An entity as its class's properties see it."""
+    """An entity parsed by the properties of its class."""
 
-    id: str  # that links find it by
-    of: str
-    classes: tuple[str, ...]  # all that the entity is said to be of
-    leaves: dict[Path, Any]  # what is known
-    gaps: list[Path]  # where there is a place without a value
-    said: list[Path]  # properties that are neither known nor gaps nor lacking: they exist, or do not fit
-    none: list[Path]  # properties known not to exist: lacking, and no gaps
+    id: str  # by which links find it
+    class_name: str
+    classes: tuple[str, ...]  # all that the entity states
+    leaves: dict[Path, Any]  # known values
+    gaps: list[Path]  # places without a value
+    occupied: list[Path]  # properties with something that is no known value: it exists, or does not fit the schema
+    absent: list[Path]  # properties known not to exist
     entity: Entity
 
 
 def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[Reading]:
-    """What entities of the schema's classes say; a reading stays as it is, so that an entity need be read but once."""
+    """The readings of all entities that the schema has a class for; a reading stays as it is."""
     for entity in entities:
         reading = entity if isinstance(entity, Reading) else read(schema, entity)
         if reading is not None:
@@ -38,7 +38,7 @@ def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[R
 
 
 def read(schema: Schema, entity: Entity) -> Reading | None:
-    """What an entity says; None where the schema has no class for it."""
+    """The reading of an entity; None where the schema has no class for it."""
     entity_class = schema.class_of(entity)
     if entity_class is None:
         return None
@@ -48,7 +48,7 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
         if property.role == "ignore":
             continue
         if isinstance(value, Known):
-            (reading.said if value is SOMEVALUE else reading.none).append(path)
+            (reading.occupied if value is SOMEVALUE else reading.absent).append(path)
         elif value is None:
             reading.gaps.append(path)
         else:
@@ -62,12 +62,12 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
                 reading.gaps.append(path)
             if isinstance(property.kind, Listed | Mapped):
                 reading.gaps.extend((*path, *within) for within in _blanks(property.kind, value))
-    reading.said.extend(misfit.path for misfit in misfits)
+    reading.occupied.extend(misfit.path for misfit in misfits)
     return reading
 
 
 def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
-    """A leaf of a value as it is learnt: of a list longer than `most` the first places, and `most` as its length."""
+    """A leaf as it is learnt, or None: of a list longer than its kind's `most`, the first places, and `most` as the length."""
     if not isinstance(kind, Listed | Mapped):
         return leaf
     if within == COUNT:
@@ -83,7 +83,7 @@ def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
 
 
 def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
-    """Where a list or map has a place without a value, by the paths of its leaves."""
+    """The paths of places of a list or map that have no value."""
     if is_gap(value):
         yield ()
     elif isinstance(kind, Listed):
@@ -104,7 +104,7 @@ def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
 
 
 class Unlearnt:
-    """Finds such paths. The schema is asked once about each path."""
+    """Finds the paths of entities that no property of a schema is for. The schema is asked once about each path."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -115,9 +115,9 @@ class Unlearnt:
         self._known: dict[tuple[str, Path], Path | None] = {}
 
     def of(self, entity_class: Class, entity: Entity) -> Iterator[tuple[Path, Any]]:
-        """Each such path of an entity, without places of lists, and a value there, which may be a gap.
+        """Each such path of an entity, without places of lists, with a value there, which may be a gap.
 
-        Of a part of which no property is for any value, the path of the part.
+        Where no property is for any value of a part, the path is that of the part.
         """
         values: dict[Path, Any] = {}
         for path, value in walk(entity.tree):

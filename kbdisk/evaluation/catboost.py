@@ -77,7 +77,7 @@ class GBDT(Baseline):
         self.models: dict[Leaf, LeafModel] = {}
         done = 0
         for of in dict.fromkeys(of for of, _ in self.hidden):
-            of_class = [reading for reading in readings if reading.of == of]
+            of_class = [reading for reading in readings if reading.class_name == of]
             self.columns[of] = Columns.fit(self._kinds(of, of_class), of_class, self.filled)
             table = self.columns[of].table(of_class)
             for leaf in (leaf for leaf in self.hidden if leaf[0] == of):

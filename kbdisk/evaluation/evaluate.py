@@ -209,11 +209,11 @@ class Evaluation:
 
 def _misfit_slots(codec: Codec, entity: Entity, reading: Reading) -> Iterator[int]:
     """The slots with values that do not fit the schema: for a composite its parts, for a list its length."""
-    if reading.said:
+    if reading.occupied:
         misfits: list[Misfit] = []
-        for _ in codec.schema.applied(codec.schema.classes[reading.of], entity, misfits):
+        for _ in codec.schema.applied(codec.schema.classes[reading.class_name], entity, misfits):
             pass
-        table = codec.index.tables[reading.of]
+        table = codec.index.tables[reading.class_name]
         for misfit in misfits:
             paths = (path for path in table.under.get(misfit.path, ()) if without_places(path) == path)
             yield from (table.slot[path] for path in paths)
@@ -304,7 +304,7 @@ def _all_values(codec: Codec, readings: Sequence[Reading]) -> Iterator[Value]:
     """Every value that entities have, with a code or without."""
     for entity, reading in enumerate(readings):
         for path in reading.leaves:
-            slot = codec.slot(reading.of, path)
+            slot = codec.slot(reading.class_name, path)
             if slot is not None:
                 yield entity, slot
 
@@ -366,10 +366,10 @@ def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
     for number, slot in enumerate(codec.slots):
         units.setdefault(slot.unit, []).append(number)
         for count, _ in counts_of(slot.path):
-            places.setdefault((slot.of, count), []).append(number)
+            places.setdefault((slot.class_name, count), []).append(number)
     if whole:
         return [tuple(units[slot.unit]) for slot in codec.slots]
-    return [(number, *places.get((slot.of, slot.path), ())) for number, slot in enumerate(codec.slots)]
+    return [(number, *places.get((slot.class_name, slot.path), ())) for number, slot in enumerate(codec.slots)]
 
 
 def question_batches(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[QuestionBatch]:

@@ -149,7 +149,7 @@ class ExpertGroup:
         for key, rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
             if key in self.experts:
                 of_rows = entity[rows]
-                prediction = self.experts[key].expert.predict(Inputs(table[of_rows], batch.who[of_rows]))
+                prediction = self.experts[key].expert.predict(Inputs(table[of_rows], batch.id_hash[of_rows]))
                 prediction, predicted_rows = without_nan(prediction, rows)
                 yield key, predicted_rows, prediction
 

@@ -88,7 +88,7 @@ class OneHotExamples:
                 if kind == SET:  # each member is a value
                     row, member = (codes >= 0).nonzero().unbind(1)
                     entity, codes = entity[row], codes[row, member]
-                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.who[entity].cpu())
+                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu())
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

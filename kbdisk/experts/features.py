@@ -68,14 +68,14 @@ class HashedFeatures:
         widths: dict[str, int] = {}
         block_counts: dict[str, int] = {}
         for number in slots.tolist():
-            slot, group = codec.slots[number], codec.together(number)
+            slot, group = codec.slots[number], codec.group_of(number)
             start[number], blocks[number] = widths.get(group, 0), block_counts.get(group, 0)
             widths[group] = int(start[number]) + sum(BLOCKS[slot.kind])
             block_counts[group] = int(blocks[number]) + len(BLOCKS[slot.kind])
         numbers = [slot.codec for slot in codec.slots if slot.kind == NUMBER]
         kinds: dict[str, Any] = {NUMBER: _NumberColumns(numbers), "category": _label_columns, "link": _label_columns}
-        if codec.words:
-            kinds["text"] = _TextColumns(codec.words.spelling)
+        if codec.tokenizer:
+            kinds["text"] = _TextColumns(codec.tokenizer.spelling)
         first = {kind: next((n for n, slot in enumerate(codec.slots) if slot.kind == kind), 0) for kind in kinds}
         return cls(start, blocks, max(widths.values(), default=0), first, kinds)
 
@@ -90,7 +90,7 @@ class HashedFeatures:
         """(F,) the block of each column for entities that have a slot; -1: none."""
         block = torch.full((self.width,), -1)
         for number, other in enumerate(codec.slots):
-            if codec.together(number) == codec.together(slot) and self.start[number] >= 0:
+            if codec.group_of(number) == codec.group_of(slot) and self.start[number] >= 0:
                 sizes = torch.tensor(BLOCKS[other.kind])
                 of_columns = torch.arange(len(sizes)).repeat_interleave(sizes)
                 start = int(self.start[number])
@@ -125,7 +125,7 @@ def most_frequent_slots(codec: Codec, most: int) -> Tensor:
     slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, slot in enumerate(codec.slots):
         if slot.kind in BLOCKS and slot.count:
-            slots[codec.together(number)].append((-slot.count, number))
+            slots[codec.group_of(number)].append((-slot.count, number))
     chosen = sorted(number for group in slots.values() for _, number in sorted(group)[:most])
     return torch.tensor(chosen, dtype=torch.long)
 

@@ -347,7 +347,7 @@ class ExampleMaker:
             for (slot, level), rows in by_slot_and_level(batch.slot[start + tokens], masked.levels[start + tokens]):
                 if level == USUAL and self.slots[slot] and values[slot].count < MAX_REPEATS * self.config.points:
                     features = self.featurizer.hide(table[entity[rows]], self.codec, slot)
-                    values[slot].append(features, codes[rows], batch.who[entity[rows]])
+                    values[slot].append(features, codes[rows], batch.id_hash[entity[rows]])
 
     def labels(self, slot: int, known: KnownValues) -> Tensor:
         """(t,) the labels among the values; none of numbers."""
@@ -373,11 +373,11 @@ class ExampleMaker:
 
     def block(self, slot: int, examples: Examples) -> Tensor:
         """(F,) the block of each feature; -1 for features that are always hidden, and for the hashes of numbers."""
-        group = self.codec.together(slot)
+        group = self.codec.group_of(slot)
         block = self.featurizer.block(self.codec, slot)
         for number, other in enumerate(self.codec.slots):
             start = int(self.featurizer.start[number])
-            if self.codec.together(number) == group and other.kind == NUMBER and start >= 0:
+            if self.codec.group_of(number) == group and other.kind == NUMBER and start >= 0:
                 hashes = start + sum(BLOCKS[NUMBER]) - NUMBER_HASH
                 block[hashes : hashes + NUMBER_HASH] = -1
         return torch.where((~examples.features.isnan()).any(0), block.to(examples.features.device), -1)

@@ -280,7 +280,7 @@ def _known_entities(
     for part in chunks(tokens, chosen):
         batch = tokens.batch(part)
         tables.append(features.table(batch, batch.known).half())
-        numbers.append(batch.who)
+        numbers.append(batch.id_hash)
         for kind in batch.spans.keys() & set(KINDS):
             start, end = batch.spans[kind]
             known = known_labels(batch, kind, (batch.known & ~batch.fixed)[start:end])

@@ -250,7 +250,7 @@ class LatentKNN:
                 return asked
             # as where another number that is asked has an index: no answer depends on what else is asked
             return replace(asked, belief=asked.belief.with_answer(asked.belief.expected()))
-        entities = batch.who[entity]
+        entities = batch.id_hash[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels
         are_numbers = isinstance(asked.belief, NumberBelief)
@@ -335,7 +335,7 @@ def fit(
     weighted: dict[SlotLevel, LatentIndex] = {}
     for of_kind in predictions.values():
         weighted |= with_weights(indices, of_kind, config)
-    return LatentKNN(weighted, usual_amount, held_out.who.sort().values, config.neighbours) if weighted else None
+    return LatentKNN(weighted, usual_amount, held_out.id_hash.sort().values, config.neighbours) if weighted else None
 
 
 def _held_out_values(most: int) -> int:
@@ -373,7 +373,7 @@ def _by_property(
 ) -> Iterator[tuple[SlotLevel, LatentValues, Tensor]]:
     """Asked tokens of one kind grouped by slot and level, and their rows."""
     entity = batch.entity[tokens]
-    codes, entities = batch.values[kind][tokens - batch.spans[kind][0]], batch.who[entity]
+    codes, entities = batch.values[kind][tokens - batch.spans[kind][0]], batch.id_hash[entity]
     for key, rows in by_slot_and_level(batch.slot[tokens], levels[entity]):
         yield key, LatentValues(vectors[rows], codes[rows], entities[rows]), rows
 

@@ -128,7 +128,7 @@ class PresenceTrees:
         if not len(rows):
             return odds
         table = self.features.table(batch, visible)
-        is_known, half = torch.isin(batch.who, self.entities), half_of(batch.who)  # (B,)
+        is_known, half = torch.isin(batch.id_hash, self.entities), half_of(batch.id_hash)  # (B,)
         for some in rows.split(ROWS):
             entity = batch.entity[tokens[some]]
             scores = self._scores(table, entity, place[some])  # (m, 2)
@@ -259,7 +259,7 @@ class _Examples:
             features,
             torch.cat(tables),
             tokens.classes[order],
-            tokens.who[order],
+            tokens.id_hash[order],
             there,
             tokens.lacking(order),
             _properties(codec),

@@ -382,13 +382,13 @@ def _ask(
             of_rows = entity[rows]
             every = torch.arange(len(rows), device=rows.device)
             predictions = [
-                without_nan(group.experts[judged].expert.predict(Inputs(table[of_rows], batch.who[of_rows])), every)
+                without_nan(group.experts[judged].expert.predict(Inputs(table[of_rows], batch.id_hash[of_rows])), every)
                 if judged in group.experts and int(of_group[of_rows[0]]) == judged[1]
                 else None
                 for group, of_group, table in seen
             ]
             modelled = RowsOfBelief(asked.belief, rows, numbers)
-            held_out[judged].append(kind, truth[rows], batch.who[of_rows], modelled, predictions)
+            held_out[judged].append(kind, truth[rows], batch.id_hash[of_rows], modelled, predictions)
 
 
 def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Judging]:

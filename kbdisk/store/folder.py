@@ -134,8 +134,8 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
         METRICS: _json(metrics),
         SPLIT: _json({"training": record.training, "validation": record.validation}),
     }
-    if codec.words is not None:
-        files[WORDS] = codec.words.to_bytes()
+    if codec.tokenizer is not None:
+        files[WORDS] = codec.tokenizer.to_bytes()
     for names, experts in ((expert_files(), trained.experts), (files_before_refit(), trained.experts_before_refit)):
         for kind, file in names.items():
             if kind in experts:

@@ -126,7 +126,7 @@ class Checkpoint:
             "rate": trainer.optimizer.param_groups[0]["lr"] / trainer.shares[0],
         }
         if progress.validation_loss is not None:
-            names = [show(slot.keys if slot.of else slot.path) for slot in trainer.codec.slots]
+            names = [show(slot.keys if slot.class_name else slot.path) for slot in trainer.codec.slots]
             by_path = {names[slot]: finite(nats) for slot, (nats, _) in progress.validation_loss.by_slot.items()}
             content |= {"nats": finite(progress.validation_loss.nats), "properties": by_path}
         self.metrics.write(_json(content) + b"\n")

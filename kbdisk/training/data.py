@@ -55,7 +55,7 @@ class Data:
         known = Graph.read(schema, training)
         unseen = {id(readings[place].entity) for place in parts.validation}
         hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)
-        codec = Codec.fit(schema, training, run.codec, known, hierarchy).beside(validation)
+        codec = Codec.fit(schema, training, run.codec, known, hierarchy).with_held_out(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
         whole = codec.encode(training, graph=known)
@@ -112,7 +112,7 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
     sizes: dict[str, int] = {}
     for reading in readings:
         if reading is not None:
-            sizes[reading.of] = sizes.get(reading.of, 0) + 1
+            sizes[reading.class_name] = sizes.get(reading.class_name, 0) + 1
     whole = validation_share(max(sum(sizes.values()), 1)) if share is None else share
     left = {of: round(whole * size) for of, size in sizes.items() if size >= MIN_CLASS_ENTITIES}
     order = list(members.values())
@@ -120,7 +120,7 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
     training: list[int] = []
     validation: list[int] = []
     for together in order:
-        classes = [reading.of for place in together if (reading := readings[place]) is not None]
+        classes = [reading.class_name for place in together if (reading := readings[place]) is not None]
         out = all(left.get(of, 0) >= classes.count(of) for of in set(classes))
         for of in classes if out else ():
             left[of] -= 1
@@ -156,7 +156,7 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
         if reading is None:
             continue
         join(place_of.setdefault(reading.id, place), place, len(readings))
-        graph.add(reading.id, reading.of, reading.leaves)
+        graph.add(reading.id, reading.class_name, reading.leaves)
         fingerprint = _fingerprint(schema, reading)
         if fingerprint is not None:
             join(seen.setdefault(fingerprint, place), place, len(readings))
@@ -170,7 +170,7 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
 
 def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
     """A hash of the values but for names and links, equal for copies; None where there are too few values."""
-    properties = schema.classes[reading.of].properties
+    properties = schema.classes[reading.class_name].properties
     values = [
         (repr(path), repr(value))
         for path, value in reading.leaves.items()
@@ -178,7 +178,7 @@ def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
     ]
     if len(values) < MIN_COPIED_PROPERTIES:
         return None
-    return hashlib.blake2b(repr((reading.of, sorted(values))).encode(), digest_size=16).digest()
+    return hashlib.blake2b(repr((reading.class_name, sorted(values))).encode(), digest_size=16).digest()
 
 
 def _is_name(properties: Mapping[Path, Property], path: Path) -> bool:

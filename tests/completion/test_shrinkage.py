@@ -18,7 +18,7 @@ from kbdisk.training.trained import Trained
 def distrusted(model: Trained, weight: float) -> Trained:
     """The model, each of its properties trusted so far."""
     rows = [{**row, "trust": weight} for row in model.record.quality] or [
-        {"class": slot.of, "path": ".".join(map(str, slot.path)), "trust": weight} for slot in model.codec.slots
+        {"class": slot.class_name, "path": ".".join(map(str, slot.path)), "trust": weight} for slot in model.codec.slots
     ]
     return replace(model, record=replace(model.record, quality=rows))
 

@@ -98,7 +98,7 @@ def test_only_what_was_asked_for_is_decoded():
     )
     asked, filled = batch.asked, batch
     text, number = (batch.spans[kind] for kind in ("text", "number"))
-    codes = CODEC.words.encode(["A phone of an altogether longer name"])
+    codes = CODEC.tokenizer.encode(["A phone of an altogether longer name"])
     filled = filled.with_values("text", batch.asked[slice(*text)].nonzero()[:, 0], codes)
     rows = batch.asked[slice(*number)].nonzero()[:, 0]
     month = CODEC.slots[CODEC.slot("Phone", ("launch", "month"))].codec
@@ -116,7 +116,7 @@ def test_a_codec_survives_the_way_to_json_and_back():
     for schema, entities in ((PHONES, phones()), (WORLD, world())):
         codec = Codec.fit(schema, entities, CodecConfig(enough=3, evidence=EvidenceConfig(values=3)))
         data = json.loads(json.dumps(codec.to_json()))
-        words = Tokenizer.from_bytes(codec.words.to_bytes())
+        words = Tokenizer.from_bytes(codec.tokenizer.to_bytes())
         again = Codec.from_json(data, schema, words)
         assert again.slots == codec.slots
         assert again.left_out == codec.left_out
@@ -130,7 +130,7 @@ def test_a_codec_survives_the_way_to_json_and_back():
 def test_a_schema_that_lacks_a_path_is_refused():
     fewer = Schema({"Phone": Class("Phone", {("oem",): Property(Category())}), "Maker": PHONES.classes["Maker"]})
     with pytest.raises(ValueError, match=r"expected a schema with .* of 'Phone', got none there"):
-        Codec.from_json(CODEC.to_json(), fewer, CODEC.words)
+        Codec.from_json(CODEC.to_json(), fewer, CODEC.tokenizer)
 
 
 def reordered(schema: Schema) -> Schema:
@@ -156,7 +156,7 @@ def test_the_order_of_the_schema_changes_nothing(schema, entities):
 def test_slots_stand_by_kind_group_class_and_path():
     kinds = list(dict.fromkeys(kind.name for kind in KINDS.values()))
     codec = Codec.fit(PHONES, KNOWN, CodecConfig(sharing="disjoint"))
-    order = [(kinds.index(slot.kind), slot.group, slot.of) for slot in codec.slots]
+    order = [(kinds.index(slot.kind), slot.group, slot.class_name) for slot in codec.slots]
     assert order == sorted(order)
     assert codec.slots[codec.slot("Maker", ("country",))].keys == ("Maker", "country")
     assert codec.slot("Maker", ("oem",)) is None
@@ -687,4 +687,4 @@ def test_patterns_of_no_slots_or_no_count_are_refused(pattern):
     name = next(iter(data["patterns"]))
     data["patterns"][name] = [pattern]
     with pytest.raises(ValueError, match=f"patterns: {name}: expected"):
-        Codec.from_json(data, CODEC.schema, CODEC.words)
+        Codec.from_json(data, CODEC.schema, CODEC.tokenizer)

@@ -123,7 +123,7 @@ def test_a_value_has_the_bounds_and_decimals_of_its_own_class(codec):
 
 
 def test_a_pooled_codec_survives_the_way_to_json_and_back(codec):
-    again = Codec.from_json(json.loads(json.dumps(codec.to_json())), SCHEMA, codec.words)
+    again = Codec.from_json(json.loads(json.dumps(codec.to_json())), SCHEMA, codec.tokenizer)
     assert again.slots == codec.slots
     assert again.to_json() == codec.to_json()
 

@@ -111,7 +111,7 @@ def test_a_process_of_skewed_numbers_predicts_their_codes():
     function = found.experts["gaussian_process"].experts[found.codec.slot("", ("price",)), USUAL].expert
     assert function.knots.shape[1] > 2
     told = function.predict(Inputs(function.points.features[function.rows], function.points.entities[function.rows]))
-    truth = {found.encode([one]).batch(torch.tensor([0])).who.item(): one.tree["price"] for one in known}
+    truth = {found.encode([one]).batch(torch.tensor([0])).id_hash.item(): one.tree["price"] for one in known}
     price = torch.tensor([truth[who] for who in function.points.entities[function.rows].tolist()])
     assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
 

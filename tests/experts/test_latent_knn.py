@@ -221,9 +221,11 @@ def test_no_entity_is_its_own_neighbour(model):
     tokens = model.encode(known[:20])
     batch = tokens.batch(torch.arange(20))
     hidden = batch.slot == mark
-    latent = only(model.latent_knn, batch.who)
-    alone = beliefs(WithLatentKNN(model.network, latent), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
-    own = beliefs(WithLatentKNN(model.network, only(model.latent_knn, batch.who[:1])), batch, hidden, ~hidden)
+    latent = only(model.latent_knn, batch.id_hash)
+    alone = beliefs(
+        WithLatentKNN(model.network, latent), replace(batch, id_hash=batch.id_hash * 0 - 1), hidden, ~hidden
+    )
+    own = beliefs(WithLatentKNN(model.network, only(model.latent_knn, batch.id_hash[:1])), batch, hidden, ~hidden)
     plain = beliefs(model.network, batch, hidden, ~hidden)
     first = hidden.nonzero()[0]
     assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
@@ -262,7 +264,7 @@ def test_held_out_entities_are_neighbours_of_new_ones_and_not_of_each_other(mode
     latent = model.latent_knn
     held = [one for one in known if own.id_of(one) in set(model.record.validation)]
     batch = model.encode(held).batch(torch.arange(len(held)))
-    assert torch.isin(batch.who, latent.held_out).all()
+    assert torch.isin(batch.id_hash, latent.held_out).all()
     mine = only(latent, latent.held_out)
     assert len(mine) > 0
     size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))

@@ -86,7 +86,7 @@ def test_trees_say_the_line_where_the_other_number_is_visible():
     expert = group.experts[codec.slot("", ("y",)), USUAL].expert
     batch = tokens.batch(torch.arange(len(known)))
     visible = batch.known & (batch.slot == codec.slot("", ("x",)))
-    predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.who)).tolist()
+    predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.id_hash)).tolist()
     assert not any(number != number for number in predicted)
     assert max(abs(predicted[n] - one.tree["y"]) for n, one in enumerate(known) if "x" in one.tree) < 2
 
@@ -102,7 +102,7 @@ def test_a_line_is_kept_with_its_trees(tmp_path):
     file.write_bytes(serialize.to_bytes(serialize.BOOSTED_TREES, group))
     again = serialize.read(serialize.BOOSTED_TREES, file, codec, torch.device("cpu"))
     batch = tokens.batch(torch.arange(len(known)))
-    inputs = Inputs(group.featurizer.table(batch, batch.known), batch.who)
+    inputs = Inputs(group.featurizer.table(batch, batch.known), batch.id_hash)
     for key, weighted in group.experts.items():
         assert weighted.expert.line is not None
         assert torch.equal(again.experts[key].expert.predict(inputs), weighted.expert.predict(inputs))
