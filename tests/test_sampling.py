@@ -21,7 +21,7 @@ from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.evaluation.evaluate import Evaluation, Scope
 from kbdisk.model.masking import Hiding
-from kbdisk.sampling import distinct, maps, sample, spelt
+from kbdisk.sampling import drop_repeated_keys, maps, parse_given, sample
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.train import train
 
@@ -315,7 +315,7 @@ def test_entries_of_a_map_have_keys_of_their_own():
         ("m", 1, "v"): 2,
         ("m", 2, "v"): 3,
     }
-    distinct(leaves, ("m",))
+    drop_repeated_keys(leaves, ("m",))
     assert leaves == {("m", "count"): 1, ("m", 0, "key"): "a", ("m", 0, "v"): 1}
 
 
@@ -410,13 +410,13 @@ def test_wrong_options_are_told(made, options, complaint):
 
 def test_a_command_line_spells_labels_numbers_and_truths(made):
     given = {"oem": "Nokia", "body.folds": "true", "launch.year": "2005", "weight": "150 g", "body.height": "1.5e2"}
-    assert spelt(made, given.items()) == {
+    assert parse_given(made, given.items()) == {
         ("oem",): "Nokia",
         ("body", "folds"): True,
         ("launch", "year"): 2005,
         ("weight",): "150 g",
         ("body", "height"): 150.0,
     }
-    [one] = sample(made, 1, spelt(made, given.items()))
+    [one] = sample(made, 1, parse_given(made, given.items()))
     assert one.tree["weight"] == Quantity(150, "g")
     assert one.tree["launch"].year == 2005

@@ -79,14 +79,14 @@ def sample(
     """  # fmt: skip
     import kbdisk
     from kbdisk.entity import show
+    from kbdisk.sampling import parse_given
     from kbdisk.sampling import sample as drawn
-    from kbdisk.sampling import spelt
 
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both want standard output.")
     begun = time.monotonic()
     found = open_model(model, options["device"], verbose)
-    values = spelt(found.trained, [_pair(text) for text in given])
+    values = parse_given(found.trained, [_pair(text) for text in given])
     count = options["n"]
     with counting(quiet, "drawing") as told:
         chosen = {name: options[name] for name in ("of", "seed", "leap", "text")}

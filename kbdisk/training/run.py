@@ -1,4 +1,4 @@
-"""A run: all that is chosen about a model and its training, in one value. Presets, and run files over them.
+"""A run: the settings of a model and its training, in one value. Presets, and run files that change them.
 
     [train]
     rate = 1e-3
@@ -46,7 +46,7 @@ from kbdisk.training.config import TrainConfig
 
 @dataclass(frozen=True)
 class Run:
-    """The choices, each table beside what it configures."""
+    """The settings, by table."""
 
     preset: str = "default"
     seed: int = 0
@@ -84,18 +84,18 @@ class Run:
         return cls(preset, **PRESETS[preset])
 
     def with_file(self, file: str | FilePath) -> Self:
-        """Itself with what a run file says."""
+        """Itself with the settings of a run file."""
         try:
-            told = tomllib.loads(FilePath(file).read_text("utf-8"))
+            tables = tomllib.loads(FilePath(file).read_text("utf-8"))
         except OSError as error:
             raise ConfigError(str(file), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(str(file), f"expected TOML, got what is none: {error}.") from None
         except RecursionError:
             raise ConfigError(str(file), "expected TOML, got brackets nested too deeply to be read.") from None
-        if "preset" in told:
+        if "preset" in tables:
             raise ConfigError(f"{file}: preset", "is chosen beside the run file: say --preset.")
-        changed: Self = _changed(self, told, str(file), ())
+        changed: Self = _changed(self, tables, str(file), ())
         return changed
 
     def with_experts(self, **settings: Any) -> Self:
@@ -103,18 +103,18 @@ class Run:
         return replace(self, experts={**self.experts, **settings})
 
     def with_train(self, **choices: Any) -> Self:
-        """Itself with other choices about training."""
+        """Itself with other settings of training."""
         return replace(self, train=replace(self.train, **choices))
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data: each expert's settings are a table beside the others."""
+        """Itself as plain data; the settings of each expert are a table beside the others."""
         data = asdict(self)
         experts = data.pop("experts")
         return {**data, **experts}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The run of plain data."""
         tables = {name: config(**data[name]) for name, config in TABLES.items()}
         experts = {name: kind.config(**data[name]) for name, kind in EXPERTS.items() if name in data}
         return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **tables, experts=experts)
@@ -128,15 +128,15 @@ def unknown_tables(data: Mapping[str, Any]) -> list[str]:
     return sorted(data.keys() - {"preset", "seed", "codec", *TABLES, *EXPERTS})
 
 
-def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
-    """A dataclass, or a mapping of them, with what a table of the run file says."""
+def _changed(base: Any, table: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
+    """A dataclass, or a mapping of dataclasses, with the settings of a table of the run file."""
     known = (
         {setting.name: getattr(base, setting.name) for setting in fields(base)} if is_dataclass(base) else dict(base)
     )
     if isinstance(base, Run):
         known |= known.pop("experts")
     changes: dict[str, Any] = {}
-    for key, value in told.items():
+    for key, value in table.items():
         where = f"{file}: {'.'.join((*at, key))}"
         if key not in known:
             names = sorted(known.keys() - {"preset"})
@@ -158,7 +158,7 @@ def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...])
 
 def _typed(base: Any, key: str, old: Any, value: Any, where: str) -> Any:
     """A value of the type that the field has; a whole number may stand for a float."""
-    annotation = str({one.name: one.type for one in fields(base)}[key])
+    annotation = str({setting.name: setting.type for setting in fields(base)}[key])
     kinds: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": list}
     wanted = next((name for name in ("float", "int", "bool", "str", "tuple") if annotation.startswith(name)), "str")
     fits = isinstance(value, kinds[wanted]) and (wanted == "bool" or not isinstance(value, bool))
@@ -219,7 +219,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "presence_trees": PresenceTreesConfig(share=0.1),
         },
     },
-    # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.
+    # To draw entities: conditionals in one order (in others, too, where there are few rows), and an ensemble of four.
     "synthetic": {
         "model": ModelConfig(width=0, dropout=0.05),
         "hiding": Hiding(rate="few", ordered=None),

@@ -146,7 +146,7 @@ def test_the_order_of_the_schema_changes_nothing(schema, entities):
     one, other = (Codec.fit(each, entities, CodecConfig(enough=3)) for each in (schema, reordered(schema)))
     assert one.to_json() == other.to_json()
     assert one.classes == other.classes
-    assert one.words == other.words
+    assert one.tokenizer == other.tokenizer
     assert same(whole_batch(one, entities, "all"), whole_batch(other, entities, "all"))
 
 

@@ -230,7 +230,7 @@ def test_years_are_learnt_together_from_years_alone_and_from_days():
         "day": {"B": 2},
     }
     assert made.slot("A", ("born", "month")) is None
-    assert Codec.from_json(json.loads(json.dumps(made.to_json())), schema, made.words).slots == made.slots
+    assert Codec.from_json(json.loads(json.dumps(made.to_json())), schema, made.tokenizer).slots == made.slots
 
 
 def test_dates_neither_of_which_has_all_parts_are_learnt_apart():

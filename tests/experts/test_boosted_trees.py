@@ -212,12 +212,12 @@ def test_features_have_only_what_is_visible(model):
     _, known = things(6)
     batch = model.encode(known).batch(torch.arange(6))
     columns = OneHotFeatures.fit(batch, 100)
-    y = model.codec.slot(model.codec.slots[0].of, ("y",))
-    side = model.codec.slot(model.codec.slots[0].of, ("side",))
+    y = model.codec.slot(model.codec.slots[0].class_name, ("y",))
+    side = model.codec.slot(model.codec.slots[0].class_name, ("side",))
     table = columns.table(batch, batch.known & (batch.slot != y))
     assert table[:, columns.slot == y].isnan().all()
     assert table[:, columns.slot == side].sum(1).eq(1).all()
-    x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].of, ("x",))][:, 0]
+    x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].class_name, ("x",))][:, 0]
     truth = torch.tensor([one.tree["x"] for one in known])
     assert torch.equal(x.argsort(), truth.argsort())
     assert len(OneHotFeatures.fit(batch, 2)) == 2

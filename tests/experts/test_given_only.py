@@ -108,7 +108,7 @@ def test_classes_without_given_properties_have_no_second_answers():
     entities[100].tree["z"] = 1  # of one alone: who lacks it is like most
     codec = Codec.fit(schema, entities)
     given = GivenProperties.of(codec)
-    assert [(codec.slots[n].of, codec.slots[n].path) for n in given.numbers] == [("A", ("y",))]
+    assert [(codec.slots[n].class_name, codec.slots[n].path) for n in given.numbers] == [("A", ("y",))]
     assert given.count.tolist() == [1, 0]
 
 

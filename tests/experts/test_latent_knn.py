@@ -217,7 +217,7 @@ def test_members_of_families_are_predicted_by_the_others_to_the_last_digit(model
 
 def test_no_entity_is_its_own_neighbour(model):
     _, known = twins()
-    mark = model.codec.slot(model.codec.slots[0].of, ("mark",))
+    mark = model.codec.slot(model.codec.slots[0].class_name, ("mark",))
     tokens = model.encode(known[:20])
     batch = tokens.batch(torch.arange(20))
     hidden = batch.slot == mark
@@ -236,7 +236,7 @@ def test_the_belief_is_centred_on_the_answer(model):
     """With all mass around answers, medians are answers; slots of which nothing is remembered keep their own."""
     _, known = twins()
     batch = model.encode(known[:20]).batch(torch.arange(20))
-    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    size = batch.slot == model.codec.slot(model.codec.slots[0].class_name, ("size",))
     around = torch.zeros(len(AROUND_WIDTHS), dtype=torch.float64)
     around[0] = 1
     indices = {place: replace(one, around=around.clone()) for place, one in model.latent_knn.indices.items()}
@@ -267,7 +267,7 @@ def test_held_out_entities_are_neighbours_of_new_ones_and_not_of_each_other(mode
     assert torch.isin(batch.id_hash, latent.held_out).all()
     mine = only(latent, latent.held_out)
     assert len(mine) > 0
-    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    size = batch.slot == model.codec.slot(model.codec.slots[0].class_name, ("size",))
     told = beliefs(WithLatentKNN(model.network, mine), batch, size, batch.known & ~size)
     plain = beliefs(model.network, batch, size, batch.known & ~size)
     torch.testing.assert_close(told.log_prob(batch), plain.log_prob(batch), atol=1e-4, rtol=1e-4)

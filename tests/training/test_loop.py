@@ -315,9 +315,9 @@ def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(dat
     for progress in it.steps():
         rates[progress.step] = it.optimizer.param_groups[0]["lr"]
     assert it.state.falls == 50
-    assert it.state.step == it.ahead == round(50 / 0.7)
+    assert it.state.step == it.total == round(50 / 0.7)
     assert len({rates[step] for step in range(1, 51)}) == 1
-    falling = [rates[step] for step in range(51, it.ahead + 1)]
+    falling = [rates[step] for step in range(51, it.total + 1)]
     assert falling == sorted(falling, reverse=True)
     assert falling[-1] < 0.1 * rates[1]
     assert it.state.best == 3.0
@@ -389,7 +389,7 @@ def test_training_leaves_the_global_generator_as_it_was():
 def test_every_entity_comes_once_before_any_comes_again(data):
     it = trainer(data, batch=16)
     N = len(data.training)
-    drawn = torch.cat([it.chosen(step) for step in range(3 * N // 16 + 1)])
+    drawn = torch.cat([it.entities_of(step) for step in range(3 * N // 16 + 1)])
     for turn in range(3):
         assert sorted(drawn[turn * N : (turn + 1) * N].tolist()) == list(range(N))
     assert drawn[:N].tolist() != drawn[N : 2 * N].tolist()
@@ -397,7 +397,7 @@ def test_every_entity_comes_once_before_any_comes_again(data):
 
 def test_a_batch_may_be_larger_than_the_data(unwatched):
     it = trainer(unwatched, batch=100)
-    assert sorted(torch.bincount(it.chosen(0)).tolist()) == [16, 16, 17, 17, 17, 17]
+    assert sorted(torch.bincount(it.entities_of(0)).tolist()) == [16, 16, 17, 17, 17, 17]
 
 
 # ---------------------------------------------------------------- what is kept
