@@ -46,8 +46,8 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.experts import EXPERTS, experts_of, given_only, stacking
-from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Stacked, mean_belief, mean_of
-from kbdisk.experts.queries import Sides, reserved_questions
+from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Sides, Stacked, mean_belief, mean_of
+from kbdisk.experts.queries import reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.model.diffusion import Model
 from kbdisk.model.estimates import decode_codes, estimate_codes

@@ -22,11 +22,11 @@ from kbdisk.experts.base import (
     ExpertGroup,
     Inputs,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     ignored,
 )
-from kbdisk.experts.queries import Sides
 from kbdisk.experts.serialize import (
     DOUBLE,
     USUAL_AMOUNT,

@@ -41,6 +41,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     ignored,
@@ -51,21 +52,18 @@ from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, 
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
-from kbdisk.experts.queries import Sides
 from kbdisk.model.estimates import decode_codes
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
-MIN_VALUES = 20  # known values of a slot, below which it has no trees
-MIN_LABEL_COUNT = (
-    50  # entities a label, below which many labels have no trees: regression tells them better, and sooner
-)
+MIN_TREE_VALUES = 20  # known values of a slot, below which it has no trees
+MIN_LABEL_COUNT = 50  # entities a label, below which many labels have no trees: regression is more accurate, and faster
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
-TIMED_TREES = 10  # that tell how long a tree takes
-DEARER = 4  # times the cost of the task that was timed, from which on a tree is timed again
+TIMED_TREES = 10  # by which the seconds of a tree are estimated
+RETIMING_FACTOR = 4  # of the cost of a task to that of the timed one, from which on trees are timed again
 HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a tree takes a half of the time
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # that are planned, however little time is left; at its end fewer are there
@@ -110,7 +108,7 @@ class Line:
         cls, codec: Codec, columns: OneHotFeatures, used: Tensor, features: Tensor, target: Tensor, scale: TargetScale
     ) -> Line | None:
         """The line of one of the used columns (f,), by features (n, f) and targets (n,), that explains most; None if none does."""
-        found: tuple[float, Line | None] = (0.0, None)
+        best: tuple[float, Line | None] = (0.0, None)
         slots = columns.slot.cpu()[used]
         numbers = (columns.label.cpu()[used] < 0).nonzero()[:, 0]
         if len(numbers) > MAX_LINE_COLUMNS:
@@ -127,8 +125,8 @@ class Line:
                 apart = float((both - both.median()).abs().sum())
                 gain = apart - float((both - line.of(codes[known])).abs().sum())
                 if gain >= MIN_EXPLAINED * apart:
-                    found = max(found, (gain, line), key=lambda pair: pair[0])
-        return found[1]
+                    best = max(best, (gain, line), key=lambda pair: pair[0])
+        return best[1]
 
 
 def _fit_line(
@@ -256,7 +254,7 @@ class BoostedTrees:
     labels: Tensor  # (K,) the codes of the classes; none of a number
     label_share: Tensor  # () float64, of all values: those that are one of these labels
     scale: TargetScale | None  # of a number
-    line: Line | None = None  # of a number, said in the place of the trees where the other number is visible
+    line: Line | None = None  # of a number, in the place of the trees where the other number is visible
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
@@ -319,7 +317,7 @@ class Task:
         cls, codec: Codec, slot: int, examples: Examples, columns: OneHotFeatures, config: BoostedTreesConfig
     ) -> Task | None:
         """None where there is nothing to learn."""
-        if len(examples) < MIN_VALUES:
+        if len(examples) < MIN_TREE_VALUES:
             return None
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
         labels, scale = codes.new_zeros(0, dtype=torch.long), None
@@ -396,7 +394,7 @@ class Task:
         varies = len(features) > 0 and bool((features != features[:1]).any())
         return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
-    def fit(self, training: Tensor, seed: int, pace: Pace) -> Trees:
+    def fit(self, training: Tensor, seed: int, time_limit: TimeLimit) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
         Labels that only the rest has are added to the training values.
@@ -414,7 +412,7 @@ class Task:
         validation = training if bool(training.all()) else ~training
         start = log_shares(self.target[training], K)
         pools = self._pool(training, used, start), self._pool(validation, used, start)
-        trees = Trees.of(pace.fit(settings, pools, self.cost)).among(used, len(start))
+        trees = Trees.of(time_limit.fit(settings, pools, self.cost)).among(used, len(start))
         unit = 1 if K else STEEPNESS
         return replace(trees, leaves=trees.leaves / unit, start=trees.start / unit + start)
 
@@ -459,7 +457,7 @@ class Fitting:
     device: torch.device  # where experts are asked
     boosters: dict[int, list[Trees]] = field(default_factory=dict)
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
-    pace: Pace = field(default_factory=lambda: Pace())
+    time_limit: TimeLimit = field(default_factory=lambda: TimeLimit())
 
     def fit_first(self, seconds: float | None, report: Report) -> dict[SlotLevel, WeightedExpert]:
         """The first booster of each slot, without a weight yet."""
@@ -471,8 +469,8 @@ class Fitting:
             begun = time.monotonic()
             if task.can_learn(training) and (end is None or begun < end):
                 limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.tasks) - done)
-                self.pace.end = None if limit is None else begun + limit
-                self.boosters[slot] = [task.fit(training, self.seed, self.pace)]
+                self.time_limit.end = None if limit is None else begun + limit
+                self.boosters[slot] = [task.fit(training, self.seed, self.time_limit)]
                 self.fit_seconds[slot] = time.monotonic() - begun
                 experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
             report(done + 1, len(self.tasks))
@@ -500,8 +498,8 @@ class Fitting:
             left = math.inf if end is None else end - time.monotonic()
             training = folds[slot] != fold
             if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
-                self.pace.end = end
-                self.boosters[slot].append(tasks[slot].fit(training, self.seed + fold, self.pace))
+                self.time_limit.end = end
+                self.boosters[slot].append(tasks[slot].fit(training, self.seed + fold, self.time_limit))
             report(done, len(order))
         return {
             key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))
@@ -510,18 +508,20 @@ class Fitting:
 
 
 @dataclass
-class Pace:
-    """How long trees take, and until when there is time: what is known of one booster tells it of the next."""
+class TimeLimit:
+    """The time limit of boosters, and the seconds of a tree, by the boosters before."""
 
     end: float | None = None  # by time.monotonic
     seconds_of_cost: float | None = None  # of a tree, for a task whose cost is 1
-    timed_cost: int = 0  # of the task that told this
+    timed_cost: int = 0  # of the task that was timed
 
     def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
         """A booster with as many trees as there is time for, and a larger learning rate where these are few."""
         if self.end is None:
             return _fit(settings, *pools)
-        if self.seconds_of_cost is None or cost > DEARER * self.timed_cost:  # of a cheap one most time is its setup
+        if (
+            self.seconds_of_cost is None or cost > RETIMING_FACTOR * self.timed_cost
+        ):  # of a cheap one most time is its setup
             self._timed({**settings, "iterations": TIMED_TREES}, pools, cost)
         assert self.seconds_of_cost is not None
         iterations = int(max(self.end - time.monotonic(), 0) / (self.seconds_of_cost * cost))
@@ -548,7 +548,7 @@ def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
 
 @dataclass
 class _Until:
-    """CatBoost asks it after each tree whether to go on."""
+    """CatBoost's callback after each tree: whether to continue."""
 
     end: float
     iterations: int = 0

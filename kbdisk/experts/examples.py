@@ -13,9 +13,9 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Batch, Tokens
-from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert
+from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import Sides, chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 

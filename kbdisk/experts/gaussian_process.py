@@ -37,6 +37,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
@@ -44,7 +45,7 @@ from kbdisk.experts.base import (
 )
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
-from kbdisk.experts.queries import Masked, Sides, chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.queries import Masked, chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.weights import limited
 from kbdisk.model.estimates import decode_codes
 from kbdisk.model.optimizers import AdamW, linear_decay
@@ -55,8 +56,8 @@ PRIOR_DEVIATION = 2.0  # of the logarithm of a kernel parameter, around its init
 INITIAL_NOISE = 0.1  # of the variance of the values
 MIN_NOISE = 1e-6  # of the variance of the process: rounding leaves nothing to factor below it
 
-KINDS = {NUMBER, "category"}
-MIN_VALUES = 20  # known values of a property, below which it has no process
+PROCESS_KINDS = {NUMBER, "category"}
+MIN_PROCESS_VALUES = 20  # known values of a property, below which it has no process
 MAX_REPEATS = 2  # of an entity among the masked values: alone, and with the rest of a composite
 MASKING_SHARE = 0.2  # of the time, at most: for masking known values
 INVERSE_TEMPERATURES = torch.logspace(-1, 1.5, 26, dtype=torch.float64)
@@ -303,10 +304,10 @@ def few_valued_slots(tokens: Tokens, config: GaussianProcessConfig) -> Tensor:
     """(S,) the slots of numbers and labels with enough values for a process, and not too many."""
     counts = tokens.slot[tokens.free].bincount(minlength=len(tokens.layout.fixed))
     is_kind = torch.zeros_like(tokens.layout.fixed)
-    for kind in tokens.layout.spans.keys() & KINDS:
+    for kind in tokens.layout.spans.keys() & PROCESS_KINDS:
         start, end = tokens.layout.spans[kind]
         is_kind[start:end] = True
-    return is_kind & (counts >= MIN_VALUES) & (counts <= config.max_values)
+    return is_kind & (counts >= MIN_PROCESS_VALUES) & (counts <= config.max_values)
 
 
 def applies(codec: Codec, training: Tokens, held_out: Tokens, config: GaussianProcessConfig) -> bool:
@@ -340,7 +341,7 @@ class ExampleMaker:
 
     def _append(self, values: dict[int, KnownValues], batch: Batch, masked: Masked) -> None:
         table = self.featurizer.table(batch, masked.visible)
-        for kind in batch.spans.keys() & KINDS:
+        for kind in batch.spans.keys() & PROCESS_KINDS:
             start, end = batch.spans[kind]
             tokens = known_labels(batch, kind, masked.tokens[start:end])
             entity, codes = batch.entity[start + tokens], batch.values[kind][tokens]
@@ -407,7 +408,7 @@ def fit(
     known = {
         slot: values
         for slot, values in maker.known_values(tokens, masking_seconds).items()
-        if values.count >= MIN_VALUES
+        if values.count >= MIN_PROCESS_VALUES
     }
     experts: dict[SlotLevel, WeightedExpert] = {}
     examples: dict[int, Examples] = {}
@@ -439,7 +440,11 @@ def _fit_process(
     maker: ExampleMaker, slot: int, examples: Examples, labels: Tensor, seconds: float | None
 ) -> GaussianProcess | None:
     """The process of a property; None where its values or features do not differ, or there is no time."""
-    if len(examples.y) < MIN_VALUES or len(labels) > maker.config.labels or (seconds is not None and seconds <= 0):
+    if (
+        len(examples.y) < MIN_PROCESS_VALUES
+        or len(labels) > maker.config.labels
+        or (seconds is not None and seconds <= 0)
+    ):
         return None
     examples = examples.first(maker.config.points)
     block = maker.block(slot, examples)

@@ -25,13 +25,14 @@ from kbdisk.experts.base import (
     Inputs,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     Stacked,
     WeightedExpert,
     ignored,
 )
 from kbdisk.experts.config import GivenOnlyConfig
-from kbdisk.experts.queries import Sides, usual_amounts
+from kbdisk.experts.queries import usual_amounts
 from kbdisk.experts.stacking import stack
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.diffusion import Model

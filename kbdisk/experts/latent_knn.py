@@ -39,7 +39,7 @@ from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.masking import shuffled
 from kbdisk.model.network import DiSK
 
-KINDS = ("number", "category", "link", "text")  # whose beliefs can take mass from neighbours
+LATENT_KINDS = ("number", "category", "link", "text")  # whose beliefs can take mass from neighbours
 SCALE_NEIGHBOUR = 8  # reaches are in parts of the squared distance to this neighbour
 REACHES = (0.1, 0.4, 1.6, 6.4)  # how far the weights of neighbours reach
 OWN_ANSWERS = 2  # of a belief in a number
@@ -49,7 +49,7 @@ MIN_DEVIATION = 1e-3  # of a component of the vectors
 MIN_SCALE = 1e-6  # of a squared distance, in each dimension
 MIN_OWN_WEIGHT = 1e-12  # of the belief's own answers, which are all there is without neighbours
 
-MIN_VALUES = 50  # held-out values of all properties of a kind, below which nothing is fitted
+MIN_LATENT_VALUES = 50  # held-out values of all properties of a kind, below which nothing is fitted
 MIN_WEIGHT = 0.02  # of all neighbours, below which a property has no index
 MIN_PROBABILITY = 1e-30  # whose logarithm is taken
 HELD_OUT_PART, MIN_HELD_OUT_VALUES = (
@@ -348,7 +348,7 @@ def _latent_values(network: DiSK, question: Question) -> Iterator[tuple[SlotLeve
     batch, hidden, levels = question
     asked = hidden.asked.nonzero()[:, 0]
     vectors = network.vectors(batch, hidden.visible, hidden.asked)
-    for kind in (kind for kind in KINDS if kind in batch.spans):  # always in the same order
+    for kind in (kind for kind in LATENT_KINDS if kind in batch.spans):  # always in the same order
         start, end = batch.spans[kind]
         of_kind = ((asked >= start) & (asked < end)).nonzero()[:, 0]
         for key, values, _ in _by_property(batch, kind, asked[of_kind], vectors[of_kind], levels):
@@ -361,7 +361,7 @@ def _held_out_beliefs(
     """Masked values by kind, with their vectors and the network's beliefs."""
     batch, hidden, levels = question
     for kind, asked in network(batch, hidden.visible, hidden.asked).kinds.items():
-        properties = _by_property(batch, kind, asked.tokens, asked.vectors, levels) if kind in KINDS else ()
+        properties = _by_property(batch, kind, asked.tokens, asked.vectors, levels) if kind in LATENT_KINDS else ()
         for key, values, rows in properties:
             belief = asked.belief.pick(rows)
             if isinstance(belief, SupportsInterpolation):
@@ -427,7 +427,7 @@ def with_weights(
     """The indices of one kind that have a weight beside the network, with their held-out values."""
     values = {key: LatentValues.concatenated(of_key.values) for key, of_key in beliefs.items() if key in indices}
     predictions = {key: _predictions(indices[key], beliefs[key], config.neighbours) for key in values}
-    if sum(len(of_key.logs) for of_key in predictions.values()) < MIN_VALUES:
+    if sum(len(of_key.logs) for of_key in predictions.values()) < MIN_LATENT_VALUES:
         return {}
     entities = {key: torch.cat(beliefs[key].step_entities) for key in values}
     likelihoods = {key: relative_likelihoods(of_key.logs) for key, of_key in predictions.items()}

@@ -40,7 +40,7 @@ HALVES = 2
 MIN_ENTITIES = 20  # that have a property, and that lack it, below which it has no trees
 MIN_OF_HALF = 5  # of these in each half
 MAX_CLASS_COLUMNS = 64  # the most frequent classes
-TREES = {  # by CatBoost's names
+TREE_SETTINGS = {  # by CatBoost's names
     "iterations": 60,
     "depth": 4,
     "learning_rate": 0.2,
@@ -50,8 +50,8 @@ TREES = {  # by CatBoost's names
     "od_wait": 10,
 }
 MAX_LOG_ODDS = 12.0
-ROWS = 1024  # asked tokens whose trees are looked up at once
-WEIGHTS = 21  # that are compared, from 0 to 1
+ROWS_AT_ONCE = 1024  # asked tokens whose trees are looked up at once
+WEIGHTS_TRIED = 21  # that are compared, from 0 to 1
 REQUIRED_ERRORS = 1.64  # standard errors by which the best weight has to be better than 0: one-sided, 95 %
 
 
@@ -129,7 +129,7 @@ class PresenceTrees:
             return odds
         table = self.features.table(batch, visible)
         is_known, half = torch.isin(batch.id_hash, self.entities), half_of(batch.id_hash)  # (B,)
-        for some in rows.split(ROWS):
+        for some in rows.split(ROWS_AT_ONCE):
             entity = batch.entity[tokens[some]]
             scores = self._scores(table, entity, place[some])  # (m, 2)
             of_other_half = scores.gather(1, (1 - half[entity])[:, None])[:, 0]
@@ -179,7 +179,7 @@ def weight_of_trees(network: Tensor, trees: Tensor, truth: Tensor, weights: Tens
     if not len(truth):
         return 0.0
     network, trees = (odds.double().clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS) for odds in (network, trees))
-    grid = torch.linspace(0, 1, WEIGHTS, dtype=torch.float64)
+    grid = torch.linspace(0, 1, WEIGHTS_TRIED, dtype=torch.float64)
     odds = network + grid[:, None] * (trees - network)  # (g, n)
     costs = weights * F.binary_cross_entropy_with_logits(odds, truth.double().expand_as(odds), reduction="none")
     best = int(costs.sum(1).argmin())
@@ -319,7 +319,7 @@ def _booster(features: Tensor, target: Tensor, is_training: Tensor, seed: int) -
     from catboost import CatBoost, Pool
 
     training, rest = (Pool(features[rows].numpy(), target[rows].long().numpy()) for rows in (is_training, ~is_training))
-    settings: dict[str, Any] = {**TREES, **unattended(seed % (1 << 31)), "loss_function": "Logloss"}
+    settings: dict[str, Any] = {**TREE_SETTINGS, **unattended(seed % (1 << 31)), "loss_function": "Logloss"}
     return Trees.of(CatBoost(settings).fit(training, eval_set=rest, use_best_model=True))
 
 

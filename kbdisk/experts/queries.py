@@ -24,18 +24,6 @@ BELOW_USUAL = 0.1  # of the entities of a class have less visible than is usual
 Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, what is masked, and (B,) the level of each entity
 
 
-class Sides(NamedTuple):
-    """What experts are fitted to, and what gives their weights."""
-
-    training: Tokens
-    held_out: Tokens  # other entities
-    complete: Tokens | None = None  # training with the values that were reserved from it; None: none were
-
-    def to(self, device: torch.device) -> Sides:
-        """The same on a device."""
-        return Sides(*(None if side is None else side.to(device) for side in self))  # type: ignore[arg-type]
-
-
 def usual_amounts(tokens: Tokens) -> Tensor:
     """(C,) the amount that is visible of nearly every entity of a class where one of its values is masked alone."""
     amounts = visible_amount(tokens.owner, tokens.units, tokens.free, len(tokens))  # (N,)

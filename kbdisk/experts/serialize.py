@@ -26,8 +26,7 @@ from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import BLOCKS, HashedFeatures, OneHotFeatures
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
-from kbdisk.experts.knn import KINDS as KNN_KINDS
-from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
+from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN

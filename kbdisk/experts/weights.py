@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 Key = TypeVar("Key")
-Each: TypeAlias = Mapping[Key, Tensor]  # of each property the predictions, or the weights
+ByProperty: TypeAlias = Mapping[Key, Tensor]  # the predictions, or the weights, of each property
 
 EM_STEPS = 100
 RIDGE = 1e-9  # of the mean square, added so that a form is always definite
@@ -40,8 +40,8 @@ def relative_likelihoods(logs: Tensor) -> Tensor:
 def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
     """(n, E) likelihoods of each value -> (E,) the weights of the mixture with the greatest likelihood, by EM.
 
-    The prior (E,) counts as values that predictors have to themselves. A value that a predictor lacks (NaN) tells nothing about
-    its weight: what it is responsible for is compared with its share among those that have the value.
+    The prior (E,) counts as values for which each predictor alone is responsible. A value that a predictor lacks (NaN) has no
+    influence on its weight: its responsibility is relative to its share among the predictors that have the value.
     """
     has = (~likelihoods.isnan()).to(prior.dtype)
     likelihoods = likelihoods.nan_to_num()
@@ -87,8 +87,8 @@ def least_squares_weights(form: Tensor) -> Tensor:
 
 
 def each_mixture(
-    likelihoods: Each[Key], prior: float, entities: Each[Key], required_errors: float = REQUIRED_ERRORS
-) -> Each[Key]:
+    likelihoods: ByProperty[Key], prior: float, entities: ByProperty[Key], required_errors: float = REQUIRED_ERRORS
+) -> ByProperty[Key]:
     """`mixture_weights` of several properties, with (n, E) likelihoods each, shrunk to those that all have in common.
 
     Where they are not `proven` by so many standard errors, the first predictor has all of the weight.
@@ -96,13 +96,13 @@ def each_mixture(
 
     present = {key: _present(own) for key, own in likelihoods.items()}
 
-    def fit(some: Each[Key]) -> Each[Key]:
+    def fit(some: ByProperty[Key]) -> ByProperty[Key]:
         every = torch.cat(list(some.values()))
         common = mixture_weights(every, every.new_ones(every.shape[1]))
         priors = {key: prior * _normalized(common * present[key]) for key in some}
         return {key: _normalized(mixture_weights(own, priors[key]) * present[key]) for key, own in some.items()}
 
-    def first_alone(some: Each[Key]) -> Each[Key]:
+    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
         return {key: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for key, own in some.items()}
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
@@ -112,13 +112,17 @@ def each_mixture(
 
 
 def each_squares(
-    errors: Each[Key], prior: float, entities: Each[Key], first: int = 1, required_errors: float = REQUIRED_ERRORS
-) -> Each[Key]:
+    errors: ByProperty[Key],
+    prior: float,
+    entities: ByProperty[Key],
+    first: int = 1,
+    required_errors: float = REQUIRED_ERRORS,
+) -> ByProperty[Key]:
     """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first."""
 
     present = {key: _present(own) for key, own in errors.items()}
 
-    def fit(some: Each[Key], predictors: slice = slice(None)) -> Each[Key]:
+    def fit(some: ByProperty[Key], predictors: slice = slice(None)) -> ByProperty[Key]:
         of_some = {key: torch.zeros_like(present[key]) for key in some}
         for key, there in of_some.items():
             there[predictors] = present[key][predictors]
@@ -129,7 +133,7 @@ def each_squares(
             for (key, form), there in zip(forms.items(), of_some.values(), strict=True)
         }
 
-    def first_alone(some: Each[Key]) -> Each[Key]:
+    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
         return fit(some, slice(first))
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
@@ -153,7 +157,7 @@ def _spread(weights: Tensor, there: Tensor) -> Tensor:
     return weights.new_zeros(len(there)).masked_scatter(there, weights)
 
 
-def _common_form(forms: Each[Key], present: Each[Key], values: Mapping[Key, int]) -> Tensor:
+def _common_form(forms: ByProperty[Key], present: ByProperty[Key], values: Mapping[Key, int]) -> Tensor:
     """(E, E) the mean of forms, each of the predictors that a property has, over the properties that have values.
 
     Two predictors that no property has both are taken for the same, and one that none has for as wrong as errors may be.
@@ -171,14 +175,14 @@ def _common_form(forms: Each[Key], present: Each[Key], values: Mapping[Key, int]
 
 
 def proven(
-    predictions: Each[Key],
-    entities: Each[Key],
+    predictions: ByProperty[Key],
+    entities: ByProperty[Key],
     prior: float,
-    fit: Callable[[Each[Key]], Each[Key]],
-    first_alone: Callable[[Each[Key]], Each[Key]],
+    fit: Callable[[ByProperty[Key]], ByProperty[Key]],
+    first_alone: Callable[[ByProperty[Key]], ByProperty[Key]],
     cost: Callable[[Tensor, Tensor], Tensor],
     required_errors: float = REQUIRED_ERRORS,
-) -> Each[Key]:
+) -> ByProperty[Key]:
     """The fitted weights; those of the first predictors alone where the others do not gain enough on held-out entities.
 
     Weights are fitted to either half of the entities. On the other half they have to cost less than the first predictors by

@@ -16,7 +16,7 @@ from torch import Generator
 from kbdisk.data.dataset import Tokens
 from kbdisk.rng import derive_seed
 
-MIN_VALUES = 20  # of a slot, below which none is reserved
+MIN_VALUES_TO_RESERVE = 20  # of a slot, below which none is reserved
 RESERVED_SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values
 RESERVED_SHARE_OF_FEW, ENOUGH_RESERVED = 0.2, 30  # the larger share, up to so many reserved values
 SEED = 11  # mixed with the run's seed
@@ -31,7 +31,7 @@ def without_reserved(tokens: Tokens, seed: int) -> Tokens:
     count = slot[lead].bincount(minlength=len(tokens.layout.fixed))
     rank = torch.arange(len(lead)) - (count.cumsum(0) - count)[slot[lead]]
     quota = torch.maximum(RESERVED_SHARE * count, (RESERVED_SHARE_OF_FEW * count).clamp(max=ENOUGH_RESERVED)).long()
-    quota = quota.clamp(max=MAX_RESERVED).where(count >= MIN_VALUES, 0)
+    quota = quota.clamp(max=MAX_RESERVED).where(count >= MIN_VALUES_TO_RESERVE, 0)
     reserved = torch.zeros(len(units), dtype=torch.bool).index_fill(0, lead[rank < quota[slot[lead]]], True)[units]
     entity = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.diff())
     needs = tokens.needs + tokens.offsets[entity][:, None]  # (E, 2)

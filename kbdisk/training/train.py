@@ -27,8 +27,7 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
-from kbdisk.experts.base import Candidates, Report
-from kbdisk.experts.queries import Sides
+from kbdisk.experts.base import Candidates, Report, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema

@@ -16,10 +16,9 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import gaussian_process, serialize
-from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
+from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
-from kbdisk.experts.queries import Sides
 from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property

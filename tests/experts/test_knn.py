@@ -16,9 +16,8 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.experts import knn, serialize
-from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
+from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
-from kbdisk.experts.queries import Sides
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class

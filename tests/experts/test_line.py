@@ -10,12 +10,11 @@ import torch
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts import boosted_trees, serialize
-from kbdisk.experts.base import USUAL, Inputs
+from kbdisk.experts.base import USUAL, Inputs, Sides
 from kbdisk.experts.boosted_trees import Line
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.queries import Sides
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
