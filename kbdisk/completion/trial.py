@@ -165,8 +165,8 @@ class Trial:
         by_entity: dict[tuple[int, float], list[Gap]] = {}
         for key in dict.fromkeys([*hidden, *lacking]):
             with_value, without_value = self._sample(hidden.get(key, [])), self._sample(lacking.get(key, []))
-            count_hidden = Counter(self.readings[number].of for number, _ in with_value)
-            count_lacking = Counter(self.readings[number].of for number, _ in without_value)
+            count_hidden = Counter(self.readings[number].class_name for number, _ in with_value)
+            count_lacking = Counter(self.readings[number].class_name for number, _ in without_value)
             weight = {
                 name: weights(
                     count_hidden[name], count_lacking[name], held_out[name, key].having, held_out[name, key].entities
@@ -175,10 +175,10 @@ class Trial:
             }
             for number, path in with_value:
                 if gaps := self._gaps_at(self.readings[number], path):
-                    for_hidden, _ = weight[self.readings[number].of]
+                    for_hidden, _ = weight[self.readings[number].class_name]
                     yield Question(number, path, gaps, for_hidden, self._along_with(number, path))
             for number, gap in without_value:
-                _, for_lacking = weight[self.readings[number].of]
+                _, for_lacking = weight[self.readings[number].class_name]
                 by_entity.setdefault((number, for_lacking), []).append(gap)
         for (number, for_lacking), gaps_of_entity in by_entity.items():
             yield Question(number, None, tuple(gaps_of_entity), for_lacking)

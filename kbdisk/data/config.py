@@ -27,7 +27,7 @@ class EvidenceConfig:
 
 @dataclass(frozen=True)
 class CodecConfig:
-    """How entities become tensors."""
+    """Settings of the encoding of entities."""
 
     sharing: str = "auto"  # a row of SHARING
     own: int = 64  # properties of a kind that have weights of their own, at most, where sharing is auto

@@ -56,7 +56,7 @@ class Table:
                 yield self.slot[path]
 
     def open(self, reading: Reading, paths: Iterable[Path]) -> list[Path]:
-        """Those of some paths whose properties are neither occupied nor known to be absent."""
+        """The paths whose properties are neither occupied nor known to be absent."""
         closed = {*reading.occupied, *reading.absent}
         return [path for path in paths if self.property[path] not in closed] if closed else list(paths)
 

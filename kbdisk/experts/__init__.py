@@ -52,7 +52,7 @@ class ExpertKind:
     applies: str | Callable[..., bool] | None = (
         None  # (codec, training, held_out, config): whether there is anything to fit
     )
-    refit_share: float = 0.0  # of its time: for what is fitted once there are weights
+    refit_share: float = 0.0  # of its time: to fit it again once it has weights
     keep_before_refit: bool = (
         False  # whether held-out entities, which the last fit learns from, are evaluated as before it
     )
@@ -73,7 +73,7 @@ class ExpertKind:
 
 
 def _load(reference: Any) -> Any:
-    """What `module:name` refers to; anything else as it is."""
+    """The object that `module:name` refers to; anything else as it is."""
     if not isinstance(reference, str):
         return reference
     module, _, name = reference.partition(":")

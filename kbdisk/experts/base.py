@@ -44,7 +44,7 @@ def ignored(done: int, total: int) -> None:
 
 
 def visibility_levels(batch: Batch, visible: Tensor, usual_amount: Tensor) -> Tensor:
-    """(B,) USUAL or LITTLE, by how much of each entity is visible (T,), beside what is usual in its class (C,)."""
+    """(B,) USUAL or LITTLE, by the amount of visible tokens (T,) of each entity and the usual amount in its class (C,)."""
     amount = visible_amount(batch.entity, batch.unit, visible & ~batch.fixed, batch.size)
     return (amount < usual_amount[batch.classes]).long()
 
@@ -72,7 +72,7 @@ def by_slot_and_level(slots: Tensor, levels: Tensor) -> Iterator[tuple[SlotLevel
 
 
 class Inputs(NamedTuple):
-    """What an expert sees of m entities."""
+    """The inputs of an expert for m entities."""
 
     features: Tensor  # (m, F) NaN where hidden
     entities: Tensor  # (m,) hashes of their ids
@@ -92,7 +92,7 @@ class Featurizer(Protocol):
     """Makes features of the visible values of entities."""
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) of what is visible (T,); NaN elsewhere."""
+        """(B, F) of the visible tokens (T,); NaN elsewhere."""
 
 
 class Expert(Protocol):

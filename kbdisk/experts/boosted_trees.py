@@ -310,7 +310,7 @@ class Task:
     features: Tensor  # (n, f)
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
-    line: Line | None = None  # of a number, where another one tells it
+    line: Line | None = None  # of a number, where another number explains it
 
     @classmethod
     def build(

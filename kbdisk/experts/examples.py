@@ -1,4 +1,4 @@
-"""Known values with what is visible beside each: what an expert of one property learns from.
+"""Training examples of the experts of one property: known values with the values that are visible beside each.
 
 n values of one slot   F features   K labels
 """
@@ -33,7 +33,7 @@ class Examples:
         return sum(map(len, self.codes))
 
     def append(self, table: Tensor, rows: Tensor, codes: Tensor, entities: Tensor) -> None:
-        """Add values. A table is shared by all slots, so the column of a value's own slot may tell it."""
+        """Add values. A table is shared by all slots, so the column of a value's own slot may disclose it."""
         for parts, part in zip(vars(self).values(), (table, rows, codes, entities), strict=True):
             parts.append(part)
 
@@ -62,7 +62,7 @@ class OneHotExamples:
         return ExpertGroup(self.features, self.usual_amount, experts)
 
     def all(self) -> list[Mapping[int, Examples]]:
-        """Those of training entities, with the reserved values, and of held-out ones."""
+        """The examples of training entities, with the reserved values, and of held-out entities."""
         complete, held_out = self.sides.complete, self.sides.held_out
         first = self.training if complete is None else self._of(complete, self.drawn)
         return [first, self._of(held_out, draw_entities(held_out, self.max_values, self.generator))]
@@ -77,7 +77,7 @@ class OneHotExamples:
         return examples
 
     def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:
-        """Add the masked tokens (T,), each beside what is visible (T,) of other slots."""
+        """Add the masked tokens (T,), each beside the visible tokens (T,) of other slots."""
         table = self.features.table(batch, visible).cpu()
         for kind in batch.spans.keys() & self.kinds:
             start, end = batch.spans[kind]

@@ -63,7 +63,7 @@ def _between_bins(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def binned(x: Tensor) -> Tensor:
-    """(n, F) the bin of each value; the last is of what is not known."""
+    """(n, F) the bin of each value; the last bin is for unknown values."""
     bins = torch.full(x.shape, BINS, dtype=torch.long, device=x.device)
     levels = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=x.device)[1:-1]
     for column, values in enumerate(x.double().unbind(1)):

@@ -42,7 +42,7 @@ BLOCKS: Mapping[str, tuple[int, ...]] = {  # the sizes of each kind's blocks
 LABELLED = ("category", "link")
 BUCKETS = 1 << 15  # of character n-grams
 MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
-MIXER = -0x61C8864680B583EB  # odd, mixes the bits of what is hashed
+MIXER = -0x61C8864680B583EB  # odd, mixes the bits of hashed keys
 
 ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
 MAX_LABEL_COLUMNS = 64  # of one property
@@ -105,7 +105,7 @@ class HashedFeatures:
         return table
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) of what is visible (T,); NaN elsewhere. Several values of one slot, such as incoming links, are a mean."""
+        """(B, F) of the visible tokens (T,); NaN elsewhere. Several values of one slot, such as incoming links, are a mean."""
         table = torch.full((batch.size, self.width), torch.nan, device=batch.entity.device)
         for kind in batch.spans.keys() & self.kinds.keys():
             start, end = batch.spans[kind]
@@ -131,7 +131,7 @@ def most_frequent_slots(codec: Codec, most: int) -> Tensor:
 
 
 def known_labels(batch: Batch, kind: str, among: Tensor) -> Tensor:
-    """Which of a kind's tokens are among some (n,), without the labels that the codec does not know (-1)."""
+    """The tokens of a kind that are among some (n,), without labels that the codec does not know (-1)."""
     tokens = among.nonzero()[:, 0]
     return tokens[batch.values[kind][tokens] >= 0] if kind in LABELLED else tokens
 
@@ -201,7 +201,7 @@ class OneHotFeatures:
         return (self.slot != slot).nonzero()[:, 0]
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
+        """(B, F) float32 of the visible tokens (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
 
         Where a slot has several labels, such as links from several entities, the column of each is 1.
         """

@@ -148,7 +148,7 @@ def noise_of(kernel: Kernel, x: Tensor) -> Tensor:
 
 
 def _negative_log_likelihood(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
-    """Of the values, without the constant; NaN where the covariance has no Cholesky factor."""
+    """The negative log-likelihood of the values, without the constant; NaN where the covariance has no Cholesky factor."""
     factor, failed = torch.linalg.cholesky_ex(_covariance(kernel, x))
     if failed:
         return torch.full_like(kernel.noise, math.nan)
@@ -229,7 +229,7 @@ class GaussianProcess:
     def _own_weight(self, x: Tensor, covariance: Tensor, row: Tensor) -> Tensor:
         """(k,) how much more the outputs at x (k, F) have of the coefficients of these points (k,) than without these points.
 
-        Where x is the point itself, as where the same is visible, the diagonal of the inverse covariance tells it.
+        Where x is the point itself, as where the same values are visible, it follows from the diagonal of the inverse covariance.
         """
         relevant = (self.kernel.linear > 0) | (self.kernel.rbf > 0)
         if torch.equal(x[:, relevant], self._x[row][:, relevant]):
@@ -240,7 +240,7 @@ class GaussianProcess:
 
     @cached_property
     def _noise(self) -> Tensor:
-        """() of each point, with what is added so that the covariance has an inverse."""
+        """() the noise of each point, with the jitter that makes the covariance invertible."""
         return noise_of(self.kernel, self._x)
 
     @cached_property

@@ -1,8 +1,8 @@
 """The given-only answer: the model is asked a second time for numbers, with only the given properties visible.
 
-Of nuclei z and n are always given, and predict the radius better than they do together with a half-life. What else is
-visible helps with most properties and misleads with some. So the second answer is an expert like others: its weight is
-fitted to held-out values, property by property. It is left out for entities that lack what most of their class are given.
+For nuclei z and n are always given, and predict the radius better than together with a half-life. Other visible values help
+with most properties and mislead with some. So the second answer is an expert like others: its weight is fitted to held-out
+values, property by property. It is left out for entities that lack given properties which most of their class have.
 
 B entities   T tokens   S slots   C classes
 """
@@ -42,7 +42,7 @@ REQUIRED_FILL = 0.5  # of a class: a given property that more entities have is r
 
 @dataclass(frozen=True)
 class GivenProperties:
-    """Which properties are given."""
+    """The properties with the role `given`, and the numbers that are predicted from them."""
 
     slots: Tensor  # (S,) whether a slot is given
     required: Tensor  # (S,) whether most of its class have it, too

@@ -40,15 +40,15 @@ from kbdisk.model.optimizers import LBFGS
 
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
-VALIDATION_FOLDS = 5  # one of them tells which penalty is best
+VALIDATION_FOLDS = 5  # one of them selects the penalty
 MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
-STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few tell which penalty is best
+STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few are to select the penalty
 MAX_DEVIATIONS = 3.0  # standard deviations, beyond which a number is no further off
 
 
 @dataclass(frozen=True)
 class Design:
-    """How columns become the inputs of a regression."""
+    """The design of a regression: its inputs from columns."""
 
     columns: Tensor  # (f,) which of all
     mean: Tensor  # (f,) 0 of flags
@@ -57,7 +57,7 @@ class Design:
 
     @classmethod
     def of(cls, features: Tensor, columns: Tensor, is_number: Tensor) -> Design:
-        """The design for some columns, by what is known of them (n, f)."""
+        """The design for some columns, by their known values (n, f)."""
         known = ~features.isnan()
         count = known.sum(0).clamp(min=1)
         values = features.nan_to_num(0.0).double()
@@ -88,7 +88,7 @@ class LabelRegression:
     label_share: Tensor  # () float64, the share of all values that are one of these labels
 
     def predict(self, inputs: Inputs) -> Prediction:
-        """How likely each label is."""
+        """The probabilities of labels."""
         row = self.design(inputs.features[:, self.design.columns])
         chances = F.linear(row, self.coefficients, self.bias).double().softmax(1)
         return LabelMasses(self.labels.expand(len(chances), -1), self.label_share * chances)

@@ -1,6 +1,6 @@
 """k nearest neighbours in the network's latent space.
 
-Asked for a property, the network makes a vector of what is visible. Entities with nearly the same vector have nearly the
+Asked for a property, the network makes a vector of the visible values. Entities with nearly the same vector have nearly the
 same value, often the very same. So a belief gives some of its mass to the values of the nearest neighbours, and an answer
 in numbers is a weighted mean of the network's answers, of means of the neighbours, and of kriging among them. The weights
 of each property are fitted to held-out values.
@@ -76,9 +76,9 @@ class LatentValues(NamedTuple):
     entities: Tensor  # (n,)
 
     @classmethod
-    def concatenated(cls, several: Sequence[LatentValues]) -> LatentValues:
-        """All of them."""
-        vectors, codes, entities = zip(*several, strict=True)
+    def concatenated(cls, parts: Sequence[LatentValues]) -> LatentValues:
+        """All values of some parts."""
+        vectors, codes, entities = zip(*parts, strict=True)
         return cls(torch.cat(vectors), concatenated_codes(codes), torch.cat(entities))
 
     def shuffled(self, generator: Generator) -> LatentValues:
@@ -140,7 +140,8 @@ class LatentIndex:
         )
 
     def neighbours(self, vectors: Tensor, entities: Tensor, held_out: Tensor, count: int) -> Neighbours:
-        """Of queries with vectors (m, D): no value of the same entity (m,), none held out for a held-out one (m,)."""
+        """The neighbours of queries with vectors (m, D), without values of the same entity (m,), and without held-out values for a
+        held-out entity (m,)."""
         at = (vectors.float() - self.mean) / self.deviation
         keys = self.keys.float()
         lengths = keys.square().sum(1)
@@ -151,7 +152,7 @@ class LatentIndex:
             excluded = (numbers[:, None] == self.entities) | (are_held_out[:, None] & self.held_out)
             square = square.clamp(min=0).masked_fill(excluded, torch.inf)
             nearest.append(square.topk(min(count, len(keys)), largest=False))
-        square, rows = (torch.cat(several).double() for several in zip(*nearest, strict=True))
+        square, rows = (torch.cat(parts).double() for parts in zip(*nearest, strict=True))
         rows, scale = rows.long(), _scale(square) + MIN_SCALE * at.shape[1]
         return Neighbours(self.codes[rows], _reach_weights(square, scale), at, rows, square.isfinite(), scale)
 
@@ -187,10 +188,10 @@ class LatentIndex:
         return self.around * near.exists.any(1, keepdim=True)
 
 
-def concatenated_codes(several: Sequence[Tensor]) -> Tensor:
+def concatenated_codes(parts: Sequence[Tensor]) -> Tensor:
     """Codes (n, ...) as one tensor, texts padded to the longest."""
-    shape = max(codes.shape[1:] for codes in several)
-    return torch.cat([padded_codes(codes, shape) for codes in several])
+    shape = max(codes.shape[1:] for codes in parts)
+    return torch.cat([padded_codes(codes, shape) for codes in parts])
 
 
 def padded_codes(codes: Tensor, shape: Sequence[int]) -> Tensor:
@@ -233,7 +234,7 @@ class LatentKNN:
         return any(index.codes.is_floating_point() for index in self.indices.values())
 
     def combine(self, beliefs: Beliefs, batch: Batch, visible: Tensor) -> Beliefs:
-        """Beliefs of the network, given what is visible (T,), combined with the neighbours' values."""
+        """Beliefs of the network, given the visible tokens (T,), combined with the neighbours' values."""
         levels = visibility_levels(batch, visible, self.usual_amount)
         kinds = {kind: self._combine(batch, kind, asked, levels) for kind, asked in beliefs.kinds.items()}
         return replace(beliefs, kinds=kinds)
@@ -320,8 +321,7 @@ def fit(
         for key, values in _latent_values(network, question):
             collected[key].append(values)
     indices = {
-        key: LatentIndex.build(LatentValues.concatenated(several).shuffled(generator))
-        for key, several in collected.items()
+        key: LatentIndex.build(LatentValues.concatenated(parts).shuffled(generator)) for key, parts in collected.items()
     }
     collected.clear()
     predictions: dict[tuple[str, int], dict[SlotLevel, HeldOutBeliefs]] = defaultdict(
@@ -339,7 +339,7 @@ def fit(
 
 
 def _held_out_values(most: int) -> int:
-    """How many held-out values judge an index of so many: each takes longer than a value of the index."""
+    """The number of held-out values by which an index of `most` values is weighed: each takes longer than a value of the index."""
     return min(most, MAX_HELD_OUT_VALUES, max(most // HELD_OUT_PART, MIN_HELD_OUT_VALUES))
 
 
@@ -404,7 +404,7 @@ class HeldOutBeliefs:
 
 @dataclass(frozen=True)
 class HeldOutPredictions:
-    """What the network and the neighbours predict of the held-out values of one slot and level."""
+    """The predictions of the network and of the neighbours for the held-out values of one slot and level."""
 
     logs: Tensor  # (s, E) float64, log p of each step by the network, then by each reach and kernel
     errors: Tensor | None = None  # (n, OWN_ANSWERS + R + G) of numbers

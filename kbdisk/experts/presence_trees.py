@@ -5,9 +5,9 @@ predicts that learnt from the other half, so that its own lack of the property h
 predict, and the mean of their log odds counts. A booster stops as soon as more trees do not lower its log loss on the other
 half.
 
-The features are the values of all other properties, which of them are there, and the class. The parts of the property and the
-values that come over its links are left out. Where properties lack together, such as the day, the city and the country of a
-death, trees take that for a fact.
+The features are the values of all other properties, their presence, and the class. The parts of the property and the
+values that come over its links are left out. Where properties are absent together, such as the day, the city and the country
+of a death, trees take that for a fact.
 
 The log odds are a weighted mean of those of the network and those of the trees. The weight is fitted to a trial of completion.
 
@@ -71,7 +71,7 @@ class PresenceFeatures:
 
     @classmethod
     def fit(cls, batch: Batch, own: Tensor, most: int) -> PresenceFeatures:
-        """Of some entities; `own` (S,) are the slots of entities' own values."""
+        """The features of some entities; `own` (S,) are the slots that are no evidence."""
         values = OneHotFeatures.fit(batch, most)
         known = batch.slot[batch.known & own[batch.slot]].unique()
         classes, counts = batch.classes.unique(return_counts=True)
@@ -85,7 +85,7 @@ class PresenceFeatures:
         return torch.cat([self.values.slot, self.slots, torch.full_like(self.classes, -1)])
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) float32 of what is visible (T,)."""
+        """(B, F) float32 of the visible tokens (T,)."""
         there = torch.full((batch.size, len(self.slots)), torch.nan, device=batch.entity.device)
         if len(self.slots):
             column = torch.searchsorted(self.slots, batch.slot).clamp(max=len(self.slots) - 1)
@@ -120,7 +120,7 @@ class PresenceTrees:
         return len(self.slots)
 
     def log_odds(self, batch: Batch, visible: Tensor, tokens: Tensor) -> Tensor:
-        """(q,) float64 of some tokens' presence by the trees alone, given what is visible (T,); NaN where there are none."""
+        """(q,) float64 of some tokens' presence by the trees alone, given the visible tokens (T,); NaN where there are none."""
         slot = batch.slot[tokens]
         place = torch.searchsorted(self.slots, slot).clamp(max=len(self.slots) - 1)
         odds = torch.full((len(tokens),), torch.nan, dtype=torch.float64, device=tokens.device)
@@ -279,7 +279,7 @@ class _Examples:
         )
 
     def fit(self, slot: int) -> list[Trees] | None:
-        """The boosters of both halves, whose columns are those of the table; None where no feature tells anything."""
+        """The boosters of both halves, whose columns are those of the table; None where no feature varies."""
         of_columns = torch.cat([self.property, torch.tensor([-1])])[self.features.slot]  # (F,) -1 is the last
         columns = (of_columns != self.property[slot]).nonzero()[:, 0]
         having, lacking = (side.nonzero()[:, 0] for side in (self.has(slot), self.slots_lacking[:, slot]))

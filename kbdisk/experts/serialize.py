@@ -40,7 +40,7 @@ ROUNDING = 1e-6  # of a sum of weights
 
 @dataclass(frozen=True)
 class Spec:
-    """What a stored tensor has to be."""
+    """The dtype, shape and bounds of a stored tensor."""
 
     dtype: torch.dtype | None  # None: any
     shape: tuple[str | int, ...]  # sizes; equal letters are equal sizes; "..." at the end: any further dimensions
@@ -86,7 +86,7 @@ WEIGHT = {
 
 @dataclass(frozen=True)
 class Format:
-    """How the experts of one kind are stored."""
+    """The stored form of the experts of one kind: tables of tensors, and functions that write and read them."""
 
     shared: Mapping[str, Spec]
     of_property: Mapping[str, Spec]

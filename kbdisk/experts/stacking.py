@@ -116,7 +116,7 @@ class HeldOutPredictions:
     def _append_labels(
         self, kind: str, codes: Tensor, entities: Tensor, belief: Any, predictions: Sequence[Predicted]
     ) -> None:
-        """Of a set each member counts as a value."""
+        """Add labels; each member of a set counts as a value."""
         own = _label_logs(kind, belief, codes)  # (n,) or (n, M)
         logs = own.new_full((*own.shape, 1 + len(predictions)), torch.nan, dtype=torch.float64)
         logs[..., 0] = own
@@ -163,7 +163,7 @@ class HeldOutPredictions:
         return self._scale(torch.cat(self.truth)[:, None])
 
     def estimates(self, weights: Tensor) -> Sequence[Tensor]:
-        """What the weights (1 + E,) make of the predictions, in the chunks in which the values were added."""
+        """The weighted predictions, with weights (1 + E,), in the chunks in which the values were added."""
         scaled, belief = self._scaled.nan_to_num() @ weights, self._belief
         numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
         chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
@@ -227,7 +227,9 @@ class Weights(NamedTuple):
 
     estimate: Tensor  # (1 + E,) of the numbers in the estimate, or of the masses of labels
     answer: Tensor  # (1 + E,) of the numbers in the answer
-    masses: Tensor  # (2 + W,) of a belief in a number: its curve, the same moved along, and what is around the estimate
+    masses: (
+        Tensor  # (2 + W,) of a belief in a number: its density, the moved density, and the surroundings of the estimate
+    )
 
 
 def fit_weights(
@@ -297,7 +299,7 @@ def stack(
     seconds: float | None = None,
     report: Report = ignored,
 ) -> list[ExpertGroup | None]:
-    """Of each group the experts that have a weight beside a model and the other groups; None if none has.
+    """Each group with the experts that have a weight beside a model and the other groups; None if none has.
 
     Reserved values come first, then held-out entities. Once the time is used, the answers by then give the weights.
     """
@@ -329,7 +331,7 @@ def stack_by(
     asked: Iterable[HeldOutQuestion],
     required_errors: float = REQUIRED_ERRORS,
 ) -> list[ExpertGroup | None]:
-    """Of each group the experts that have a weight, by the answers to some questions; None if none has.
+    """Each group with the experts that have a weight, by the answers to some questions; None if none has.
 
     Experts have a weight only where they gain more than `required_errors` standard errors on the other half of the entities.
     """

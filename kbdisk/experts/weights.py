@@ -1,7 +1,7 @@
 """Weights of several predictors, fitted to what each has predicted of known values.
 
 Likelihoods are combined by the weights of a mixture (EM), numbers by least squares under weights that are at least 0 and
-sum to 1. Properties of one kind share strength: what is best for all of them counts as some values of each. Predictors
+sum to 1. Properties of one kind share strength: the best weights for all of them count as some values of each. Predictors
 beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
 
 A predictor may lack a property: its predictions of it are NaN, and its weight is 0. The first predictor lacks none.

@@ -6,7 +6,7 @@ On a CPU the operations of a small network are too short to be shared by cores: 
 one, and twice as long where they slept in between. So a step's entities are split into chunks, one for each core, whose
 gradients are summed once a step. The chunks depend on the run, not on the machine: one core works on them in turn.
 
-A timed forward pass tells how long the tasks after the last step will take. A task that would take too much of the budget
+A timed forward pass gives the estimated seconds of the tasks after the last step. A task that would take too much of the budget
 is done with fewer values, and no index is built where even the fewest would take too much.
 
 T  tokens of all training entities, from which each step gathers a batch
@@ -49,7 +49,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
-MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
+MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
 LABEL_VALUES_SHARE = 0.5  # of the values that training read: the most that are read to match label frequencies
 
 

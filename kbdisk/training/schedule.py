@@ -17,7 +17,7 @@ DECAY_SHARE = 0.3  # of the steps: the last ones, in which the rate decays linea
 EVALUATION_INTERVAL = 100  # steps between evaluations while the number of steps is unknown
 MIN_EVALUATIONS_FOR_EARLY = 10  # affordable evaluations from which on a few early ones are added
 MAX_EVALUATION_SHARE = 0.2  # of a time budget: the most for evaluations
-SPARE = 0.01  # of a time budget: what is done when it is up ends within it
+SPARE = 0.01  # of a time budget: for the work that is under way when it is used up
 MIN_TIMED, EARLY_SHARE = (
     5,
     0.1,
@@ -28,17 +28,17 @@ BUDGET = re.compile(r"\s*+(\d+(?:\.\d*)?)\s*+(s|m|min|h|)\s*+")
 
 def seconds_of(budget: str | float) -> float:
     """A time budget as seconds: 90, "90s", "10m", "1.5h"."""
-    found = BUDGET.fullmatch(str(budget))
-    seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
+    match = BUDGET.fullmatch(str(budget))
+    seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
     if seconds <= 0:
         raise ConfigError("--budget", f"expected a time such as 90s, 10m or 2h, got {budget!r}.")
     return seconds
 
 
 def rate_factor(step: int, total: int | None, warmup: int, falls: int = 0) -> float:
-    """Of the highest rate, at a step counted from 0: rises in equal parts; falls as a cosine to a hundredth, or evenly.
+    """The learning rate at a step, from 0, as a factor of the peak rate: a linear warmup, then a decay to a hundredth.
 
-    `falls`: the step from which it falls evenly; until then it stays. 0: it falls as a cosine, from the first.
+    `falls`: the step from which the rate decays linearly, being constant until then; 0: a cosine from the end of the warmup.
     """
     if total is not None:
         warmup = min(warmup, max(total // 5, 1))
@@ -52,7 +52,7 @@ def rate_factor(step: int, total: int | None, warmup: int, falls: int = 0) -> fl
 
 
 def decay_start(total: int) -> int:
-    """From which step on the rate falls evenly, of so many: a last part of them."""
+    """The step from which the rate decays linearly: for the last DECAY_SHARE of all steps."""
     return max(round(total * (1 - DECAY_SHARE)), 1)
 
 

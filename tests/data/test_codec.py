@@ -220,12 +220,12 @@ def test_properties_with_enough_values_have_weights_of_their_own(config, groups)
 def test_the_tokenizer_is_trained_on_text_and_on_labels_that_are_read():
     schema = of_one_class({("name",): Property(TextLeaf()), ("kind",): Property(Category())}, "Thing")
     things = [Entity(str(i), {"name": Text("zzz", "en"), "kind": "albatross"}, ("Thing",)) for i in range(90)]
-    plain = Codec.fit(schema, things).words
+    plain = Codec.fit(schema, things).tokenizer
     kinds = {"category": CategoryConfig(labels="text")}
-    reading = Codec.fit(schema, things, CodecConfig(kinds=kinds)).words
+    reading = Codec.fit(schema, things, CodecConfig(kinds=kinds)).tokenizer
     assert reading.encode(["albatross"]).shape[1] <= plain.encode(["albatross"]).shape[1]
     assert plain != reading
-    assert Codec.fit(of_one_class({("kind",): Property(Category())}, "Thing"), things).words is None
+    assert Codec.fit(of_one_class({("kind",): Property(Category())}, "Thing"), things).tokenizer is None
 
 
 def test_linked_entities_are_called_by_their_labels():

@@ -18,7 +18,7 @@ from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import Sides
-from kbdisk.experts.boosted_trees import TimeLimit, Task
+from kbdisk.experts.boosted_trees import Task, TimeLimit
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures

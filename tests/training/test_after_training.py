@@ -11,7 +11,7 @@ from kbdisk.experts.latent_knn import Timing
 from kbdisk.training import loop, presence
 from kbdisk.training.data import Data
 from kbdisk.training.loop import (
-    AFTER_SHARE,
+    FINAL_TASKS_SHARE,
     INDEX_SHARE,
     MIN_INDEX_VALUES,
     PRESENCE_SHARE,
@@ -57,7 +57,7 @@ def test_where_all_is_slow_nothing_is_indexed_and_never_more_than_half_is_taken(
     plan = at(monkeypatch, one, 1.0, pass_of_one=1.0)
     assert plan.index_values == 0
     assert MIN_INDEX_VALUES // 2 < plan.presence_values <= MIN_INDEX_VALUES
-    assert plan.seconds == AFTER_SHARE
+    assert plan.seconds == FINAL_TASKS_SHARE
 
 
 def test_nothing_is_kept_for_what_is_not_done(monkeypatch, one):

@@ -75,7 +75,7 @@ def trained(in_order: float = 1.0, seen: list[Any] | None = None, **category: An
 def shared() -> Trained:
     """A model that has drawn a first time; read it, never change it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(label_frequencies, "ENTITIES", 1)
+        patched.setattr(label_frequencies, "DRAWN_ENTITIES", 1)
         return trained()
 
 
@@ -88,7 +88,7 @@ def model(shared) -> Trained:
 @pytest.fixture
 def once(monkeypatch) -> None:
     """Draw once alone, where it is no matter how near that comes to what is common."""
-    monkeypatch.setattr(label_frequencies, "ENTITIES", 1)
+    monkeypatch.setattr(label_frequencies, "DRAWN_ENTITIES", 1)
 
 
 def biases_of(model: Trained, kind: str = "category") -> Biases:
@@ -234,7 +234,7 @@ def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same(shared
         longest = int(tokens.sizes.max())
         turn = 1024 * longest * (longest + 1) // 2
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(label_frequencies, "MIN_READ", 0)
+            patched.setattr(label_frequencies, "MIN_VALUES_READ", 0)
             match_label_frequencies(
                 model.network, model.codec, tokens, 3, 3 * turn, lambda done, of, turns=turns: turns.append(done)
             )

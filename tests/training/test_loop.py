@@ -22,7 +22,7 @@ from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training import loop, validation
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.loop import MIN_STEPS, Cost, ParallelGradients, StepLoss, Trainer
+from kbdisk.training.loop import MIN_STEPS, ChunkLossOf, ParallelGradients, StepLoss, Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import MAX_STEPS_UNVALIDATED
 from kbdisk.training.train import train
@@ -93,7 +93,7 @@ def looked(step: int, nats: float) -> ValidationLoss:
     return ValidationLoss(step, nats, {0: (nats, 1)})
 
 
-def ungraded(parts: ParallelGradients, entities: Tensor, cost: Cost) -> StepLoss:
+def ungraded(parts: ParallelGradients, entities: Tensor, cost: ChunkLossOf) -> StepLoss:
     """In the place of gradients, where what is asked is the rate and nothing is to be learnt."""
     return StepLoss(1.0, 1.0)
 
@@ -161,7 +161,7 @@ def test_looks_and_measures_that_take_only_some_held_out_entities_take_them_from
     known = [Entity(f"{of} {n}", {"x": n / 7}, (of,)) for of in ("First", "Last") for n in range(60)]
     run = tiny_run(steps=1, validation=0.3)
     it = Trainer(Data.prepare(schema, known, run), run, CPU)
-    assert {it.codec.slots[slot].of for slot in it.validator.evaluate(0).by_slot} == {"First", "Last"}
+    assert {it.codec.slots[slot].class_name for slot in it.validator.evaluate(0).by_slot} == {"First", "Last"}
     assert {row["class"] for row in it.validator.measure()} == {"First", "Last"}
 
 
