@@ -53,6 +53,7 @@ class ExpertKind:
         None  # (codec, training, held_out, config): whether there is anything to fit
     )
     refit_share: float = 0.0  # of its time: to fit it again once it has weights
+    short_refit_share: float = 0.0  # the same in a short budget
     keep_before_refit: bool = (
         False  # whether held-out entities, which the last fit learns from, are evaluated as before it
     )
@@ -119,6 +120,7 @@ EXPERTS: dict[str, ExpertKind] = {  # in the order in which they are stacked
         title="boosted trees",
         doing="growing trees",
         refit_share=0.4,
+        short_refit_share=0.1,  # first trees with too little time gain more by it than an average of several
         keep_before_refit=True,
     ),
     "given_only": ExpertKind(

@@ -50,6 +50,8 @@ from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
+CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
+SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
 LABEL_VALUES_SHARE = 0.5  # of the values that training read: the most that are read to match label frequencies
 
 
@@ -64,14 +66,22 @@ def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
 
 
 class Trainer:
-    """Trains one network, and runs the tasks after the last step."""
+    """Trains one network, and runs the tasks after the last step.
 
-    def __init__(self, data: Data, run: Run, device: torch.device) -> None:
+    With a `start` its first weights are those of another network, and it falls back to these.
+    """
+
+    def __init__(self, data: Data, run: Run, device: torch.device, start: DiSK | None = None) -> None:
         self.config, self.run, self.device = run.train, run, device
+        if start is not None:
+            self.config = replace(run.train, rate=CONTINUED_RATE * run.train.rate)
         self.codec = data.codec
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
+        self.is_continued = start is not None and len(self.held_out) > 0
         check_memory(data.codec, run.model, device)
         network, grown = build(data.codec, run)
+        if start is not None:
+            network.load_state_dict(start.state_dict())
         self.network = network.to(device)
         self.optimizer = build_optimizer(self.network, data.codec, run, grown)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
@@ -158,6 +168,8 @@ class Trainer:
         Between two steps the run is as `state` says, and can be saved. A run that cannot continue ends with `state.stopped`.
         """
         state, last = self.state, time.monotonic()
+        if self.is_continued and state.step == 0:
+            state.best = self.validator.cost(self.validator.evaluate(0))
         while not self.is_done:
             begun = time.monotonic()
             nats = self.advance()
@@ -187,14 +199,22 @@ class Trainer:
     def _time_step(self, seconds: float) -> None:
         """Record the seconds of a step; after enough steps plan the tasks after the last step, and convert the budget to steps."""
         state, budget = self.state, self.config.seconds
-        least = MIN_STEPS if self.run.experts_share and len(self.held_out) else 0
+        least = MIN_STEPS if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
         if not self.schedule.is_timed(seconds, least) or budget is None:
+            return
+        if self.schedule.is_hopeless(least):
+            self._give_up()
             return
         begun = time.monotonic()
         self.validator.evaluate(state.step)
         evaluation = time.monotonic() - begun
         spent = state.seconds + seconds + evaluation
-        plan = plan_after_training(
+        state.values, state.recorded, state.spare = self._plan_final_tasks(budget)
+        if not self.schedule.set_total(budget, spent, evaluation, least):
+            self._give_up()
+
+    def _plan_final_tasks(self, budget: float) -> FinalTasks:
+        return plan_after_training(
             self.network,
             self.tokens,
             self.held_out,
@@ -202,14 +222,31 @@ class Trainer:
             self.run.experts["latent_knn"],
             learns_presence=self._learns_presence,
         )
-        state.values, state.recorded, state.spare = plan
-        if not self.schedule.set_total(budget, spent, evaluation, least):
-            state.values = 0  # the network has learnt no latent space in which neighbours could be found
-            self.network.silence()
-            self.ema.restart()
+
+    def _give_up(self) -> None:
+        """Silence the network, which has learnt nothing: also no latent space in which neighbours could be found."""
+        self.schedule.give_up()
+        self.network.silence()
+        self.ema.restart()
+
+    def finish_silent(self, *, may_shrink: bool) -> None:
+        """Replace a silent network by a narrow one, which has the same beliefs in a fraction of the time.
+
+        It has learnt nothing, also no latent space in which neighbours could be found; only its presence head will learn.
+        """
+        if may_shrink:
+            self.run = replace(self.run, model=replace(self.run.model, width=SILENT_WIDTH))
+            network, _ = build(self.codec, self.run)
+            network.silence()
+            self.network = network.to(self.device).eval()
+        if self.config.seconds is not None:
+            self.state.recorded = self._plan_final_tasks(self.config.seconds).presence_values
+        self.state.values = 0
 
     def _evaluate_if_due(self) -> ValidationLoss | None:
         """The validation loss, where this step is followed by an evaluation."""
+        if self.state.is_silent:
+            return None
         # One order of few rows is soon overfitted.
         early = self.run.hiding.is_in_order
         return self.validator.evaluate(self.state.step) if self.schedule.is_evaluation_due(early) else None
@@ -220,7 +257,7 @@ class Trainer:
             self._stop("loss on the held-out part")
             return
         cost = self.validator.cost(loss)
-        if cost < state.best or not state.best_step:
+        if cost < state.best or not (state.best_step or self.is_continued):
             self._keep_weights(cost)
         else:
             state.worse += 1
@@ -245,7 +282,7 @@ class Trainer:
 
     def finish(self) -> None:
         """Put the best weights into the network; the last ones where there was no evaluation."""
-        if not self.state.best_step:
+        if not self.state.best_step and not self.is_continued:
             self._keep_weights(self.state.best)
         self.ema.put(self.best)
         self.network.eval()

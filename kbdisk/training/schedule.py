@@ -133,6 +133,7 @@ def steps_in_budget(seconds: float, spent: float, done: int, step: float, evalua
 
 STEPS_SHARE = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 MIN_INCREASE = 1.05  # the factor by which the number of steps is increased, at least
+MIN_TIMED_HOPELESS, HOPELESS_FACTOR = 3, 2.0  # steps that show that a budget is too short by such a factor
 MIN_STEPS_SHARE = 0.4  # of a budget, about: the least that is left for steps beside the tasks after them
 MAX_STEPS_UNVALIDATED = 1000  # the most steps without validation entities, as overfitting would not be seen
 
@@ -184,6 +185,15 @@ class Schedule:
 
     # ------------------------------------------------------------ a budget
 
+    def is_hopeless(self, least: int) -> bool:
+        """Whether the first steps were so slow that the budget does not have the `least` useful steps."""
+        seconds, times = self.config.seconds, self.state.timing
+        return (
+            seconds is not None
+            and len(times) >= MIN_TIMED_HOPELESS
+            and least * min(times[1:]) > HOPELESS_FACTOR * MIN_STEPS_SHARE * seconds
+        )
+
     def is_timed(self, seconds: float, least: int = 0) -> bool:
         """Record the seconds of a step; whether the budget can be converted to a number of steps now, which happens once.
 
@@ -196,7 +206,11 @@ class Schedule:
         are_few = (
             len(state.timing) >= MIN_TIMED and least * typical_seconds(state.timing) > MIN_STEPS_SHARE * config.seconds
         )
-        return are_few or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
+        return (
+            are_few
+            or self.is_hopeless(least)
+            or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
+        )
 
     def set_total(self, budget: float, spent: float, evaluation: float, least: int = 0) -> bool:
         """Convert the budget to a number of steps, by the seconds that are spent and those of an evaluation.
@@ -210,8 +224,13 @@ class Schedule:
         total = steps_in_budget(for_steps, spent, state.step, step, evaluation, state.evaluations)
         most = config.steps or (total if self.has_validation else MAX_STEPS_UNVALIDATED)
         is_enough = total >= min(least, config.steps or least)
-        state.total = max(min(total, most), state.step) if is_enough else state.step
+        if is_enough:
+            state.total = max(min(total, most), state.step)
         return is_enough
+
+    def give_up(self) -> None:
+        """End the run after the steps that were taken: the budget does not have enough of them."""
+        self.state.total, self.state.is_silent = self.state.step, True
 
     def adjust(self) -> None:
         """Adjust the number of steps to their speed, so that the budget is kept and used.

@@ -29,6 +29,7 @@ from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
 from kbdisk.experts.base import Candidates, Report, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
+from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles
@@ -43,6 +44,7 @@ from kbdisk.training.trained import Member, Record, Trained
 from kbdisk.training.validation import FinalTask, Progress, Watch
 
 WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
+SHORT_BUDGET = 30.0  # seconds of a budget below which experts have less time to be fitted again
 
 
 def train(
@@ -57,22 +59,40 @@ def train(
     checkpoint: FilePath | None = None,
     resume: bool = False,
     force: bool = False,
+    start: Trained | None = None,
 ) -> Trained:
     """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
+
+    Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
+    validation entities.
 
     With a `checkpoint`, a folder, the run is saved there at intervals: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` continues a saved run, or begins one. `force` gives up a saved run. The folder stays until `checkpoint.remove`,
     when the model is saved.
     """
-    data = Data.prepare(schema, entities, run, held_out)
-    run = fit_sizes(run, data)
+    if start is None:
+        data = Data.prepare(schema, entities, run, held_out)
+        asked, run = run, fit_sizes(run, data)
+    else:
+        data = Data.continuing(start, entities)
+        asked, run = run, start.run
     keeping = Keeping(checkpoint, source or {}, resume, force)
     experts = Experts(run, data, device, watch)
     if experts.come_first:
         experts.fit()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
-        trainers, members = _networks(run, data, device, watch, keeping, experts.seconds_for_networks)
+        trainers, members = _networks(
+            run,
+            data,
+            device,
+            watch,
+            keeping,
+            experts.seconds_for_networks,
+            [] if start is None else [member.network for member in start.members],
+            may_shrink=not asked.model.width,
+        )
     first, *others = members
+    run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
     record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
     reserved = {} if data.complete is None else reserved_slots(data.training, data.complete)
     trained = Trained(
@@ -176,7 +196,11 @@ class Clock:
         self.spent, self.steps = 0.0, 0
         stacked = experts_of("stack")
         shares = {name: (1 - WEIGHTS_SHARE) * run.experts[name].share for name in stacked}
-        refits = {name: kind.refit_share * shares[name] for name, kind in stacked.items()}
+        is_short = self.budget is not None and self.budget < SHORT_BUDGET
+        refits = {
+            name: (kind.short_refit_share if is_short else kind.refit_share) * shares[name]
+            for name, kind in stacked.items()
+        }
         self.shares = {name: share - refits[name] for name, share in shares.items()}
         self.shares |= {NETWORKS: 1 - run.experts_share} if come_first else {}
         self.shares[WEIGHTS] = WEIGHTS_SHARE * sum(run.experts[name].share for name in stacked)
@@ -221,23 +245,42 @@ def _network_runs(
 
 
 def _networks(
-    run: Run, data: Data, device: torch.device, watch: Watch, keeping: Keeping, seconds: float | None
+    run: Run,
+    data: Data,
+    device: torch.device,
+    watch: Watch,
+    keeping: Keeping,
+    seconds: float | None,
+    starts: Sequence[DiSK],
+    *,
+    may_shrink: bool,
 ) -> tuple[list[Trainer], list[Member]]:
-    """The trainers of all networks, and the networks that have usable weights."""
+    """The trainers of all networks, and the networks that have usable weights. The first ones continue from `starts`.
+
+    A silent one is left out if there are others, else it is the only one. It is narrow where it `may_shrink`, as its width
+    was left open.
+    """
     trainers: list[Trainer] = []
-    members = []
+    members: list[Member] = []
     for own, count in _network_runs(run, trainers, keeping.is_begun, seconds):
-        trainer = Trainer(data, own, device)
+        number = len(trainers)
+        trainer = Trainer(data, own, device, starts[number] if number < len(starts) else None)
         watching = partial(_watched, watch, (len(trainers) + 1, count))
         known = keeping.go(trainer, data, len(trainers), watching, planned_run(run, own))
+        if trainer.state.is_silent and members:
+            break
         trainers.append(trainer)
         if trainer.state.stopped and not (known and trainer.state.best_step):
             _refuse_stopped(trainers, keeping.folder is not None)
         if trainer.state.best_step or not trainer.state.stopped:
             trainer.finish()
+            if trainer.state.is_silent:
+                trainer.finish_silent(may_shrink=may_shrink)
             trainer.match_label_frequencies(watching)
             trainer.refit_presence(watching)
             members.append(Member(trainer.network, trainer.fit_latent_knn(watching)))
+        if trainer.state.is_silent:
+            break
     return trainers, members
 
 
