@@ -310,7 +310,9 @@ class Ensemble:
     def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
         memos = [None if memo is None else memo.setdefault(f"member {n}", {}) for n in range(len(self.members))]
-        return mean_of([model(batch, visible, asked, own) for model, own in zip(self.members, memos, strict=True)])
+        return mean_of(
+            [model(batch, visible, asked, of_model) for model, of_model in zip(self.members, memos, strict=True)]
+        )
 
 
 def mean_of(members: Sequence[Beliefs]) -> Beliefs:

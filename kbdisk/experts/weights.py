@@ -94,19 +94,21 @@ def each_mixture(
     Where they are not `proven` by so many standard errors, the first predictor has all of the weight.
     """
 
-    present = {key: _present(own) for key, own in likelihoods.items()}
+    present = {key: _present(of_key) for key, of_key in likelihoods.items()}
 
     def fit(some: ByProperty[Key]) -> ByProperty[Key]:
         every = torch.cat(list(some.values()))
         common = mixture_weights(every, every.new_ones(every.shape[1]))
         priors = {key: prior * _normalized(common * present[key]) for key in some}
-        return {key: _normalized(mixture_weights(own, priors[key]) * present[key]) for key, own in some.items()}
+        return {key: _normalized(mixture_weights(of_key, priors[key]) * present[key]) for key, of_key in some.items()}
 
     def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
-        return {key: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for key, own in some.items()}
+        return {
+            key: torch.eye(of_key.shape[1], dtype=of_key.dtype, device=of_key.device)[0] for key, of_key in some.items()
+        }
 
-    def cost(own: Tensor, weights: Tensor) -> Tensor:
-        return -(own.nan_to_num() @ weights).clamp(min=TINY).log()
+    def cost(of_key: Tensor, weights: Tensor) -> Tensor:
+        return -(of_key.nan_to_num() @ weights).clamp(min=TINY).log()
 
     return proven(likelihoods, entities, prior, fit, first_alone, cost, required_errors)
 
@@ -120,17 +122,17 @@ def each_squares(
 ) -> ByProperty[Key]:
     """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first."""
 
-    present = {key: _present(own) for key, own in errors.items()}
+    present = {key: _present(of_key) for key, of_key in errors.items()}
 
     def fit(some: ByProperty[Key], predictors: slice = slice(None)) -> ByProperty[Key]:
         of_some = {key: torch.zeros_like(present[key]) for key in some}
-        for key, there in of_some.items():
-            there[predictors] = present[key][predictors]
-        forms = {key: squares(own[:, of_some[key]]) for key, own in some.items()}
-        common = _common_form(forms, of_some, {key: len(own) for key, own in some.items()})
+        for key, is_present in of_some.items():
+            is_present[predictors] = present[key][predictors]
+        forms = {key: squares(of_key[:, of_some[key]]) for key, of_key in some.items()}
+        common = _common_form(forms, of_some, {key: len(of_key) for key, of_key in some.items()})
         return {
-            key: _spread(least_squares_weights(len(some[key]) * form + prior * common[there][:, there]), there)
-            for (key, form), there in zip(forms.items(), of_some.values(), strict=True)
+            key: _spread(least_squares_weights(len(some[key]) * form + prior * common[used][:, used]), used)
+            for (key, form), used in zip(forms.items(), of_some.values(), strict=True)
         }
 
     def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
@@ -193,17 +195,18 @@ def proven(
     gains: dict[Key, list[Tensor]] = {key: [] for key in predictions}
     for side in (0, 1):
         in_half = {key: numbers % 2 == side for key, numbers in entities.items()}
-        half = {key: own[in_half[key]] for key, own in predictions.items()}
+        half = {key: of_key[in_half[key]] for key, of_key in predictions.items()}
         fitted, alone = fit(half), first_alone(half)
-        for key, own in predictions.items():
-            rest, numbers = own[~in_half[key]], entities[key][~in_half[key]]
+        for key, of_key in predictions.items():
+            rest, numbers = of_key[~in_half[key]], entities[key][~in_half[key]]
             gain = cost(rest, alone[key]) - cost(rest, fitted[key])
             gains[key].append(_sums_by_entity(gain, numbers))
-    every = {key: torch.cat(own) for key, own in gains.items()}
-    common = _evidence(torch.cat([own / _size(own) for own in every.values()]))
+    gains_of = {key: torch.cat(of_halves) for key, of_halves in gains.items()}
+    common = _evidence(torch.cat([of_key / _size(of_key) for of_key in gains_of.values()]))
     fitted, alone = fit(predictions), first_alone(predictions)
     return {
-        key: (fitted if _is_proven(own, common, prior, required_errors) else alone)[key] for key, own in every.items()
+        key: (fitted if _is_proven(of_key, common, prior, required_errors) else alone)[key]
+        for key, of_key in gains_of.items()
     }
 
 

@@ -87,9 +87,10 @@ class Checkpoint:
                 f"is another run's: {what}. Resume with what it began with, or say force=True to begin anew.",
             )
         expected = _tensors(trainer), _named("best", trainer, trainer.best)
-        _put(
-            trainer, *(_load(folder / content[name], one) for name, one in zip(("last", "best"), expected, strict=True))
+        last, best = (
+            _load(folder / content[name], tensors) for name, tensors in zip(("last", "best"), expected, strict=True)
         )
+        _put(trainer, last, best)
         trainer.state = _state(content["state"])
         _shorten(folder / METRICS, trainer.state.step)
         return cls(folder, identity)
@@ -188,7 +189,7 @@ def _remove(folder: FilePath) -> None:
 
 def _named(kind: str, trainer: Trainer, tensors: list[Tensor]) -> dict[str, Tensor]:
     names = [name for name, _ in trainer.network.named_parameters()]
-    return {f"{kind}/{name}": one.detach().contiguous() for name, one in zip(names, tensors, strict=True)}
+    return {f"{kind}/{name}": tensor.detach().contiguous() for name, tensor in zip(names, tensors, strict=True)}
 
 
 def _tensors(trainer: Trainer) -> dict[str, Tensor]:
@@ -203,7 +204,7 @@ def _tensors(trainer: Trainer) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> None:
-    """The trainer with these tensors. What the run is of is the same, so names and shapes are."""
+    """Put tensors into a trainer. The identity of the run is the same, and so are names and shapes."""
     for place, (name, parameter) in enumerate(trainer.network.named_parameters()):
         parameter.copy_(last[f"weights/{name}"])
         trainer.ema.weights[place].copy_(last[f"average/{name}"])
@@ -214,19 +215,19 @@ def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor
 
 
 def _load(file: FilePath, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a file, which are those expected, and besides moments of the same shapes."""
+    """The tensors of a file: the expected ones, and moments of the same shapes."""
     try:
         device = next(iter(expected.values())).device
         loaded = safetensors.torch.load_file(file, str(device))
     except (OSError, safetensors.SafetensorError) as error:
         fact = (getattr(error, "strerror", None) or str(error)).lower()
         raise CheckpointError(str(file), f"cannot be read: {fact}. {ANEW}") from None
-    shapes = {name: one.shape for name, one in expected.items()}
-    for name, one in loaded.items():
-        kind, _, of = name.partition("/")
-        shape = torch.Size() if kind == "step" else shapes.get(f"weights/{of}" if kind in MOMENTS else name)
-        if one.shape != shape:
-            raise CheckpointError(str(file), f"expected {name} of shape {shape}, got {one.shape}. {ANEW}")
+    shapes = {name: tensor.shape for name, tensor in expected.items()}
+    for name, tensor in loaded.items():
+        kind, _, parameter = name.partition("/")
+        shape = torch.Size() if kind == "step" else shapes.get(f"weights/{parameter}" if kind in MOMENTS else name)
+        if tensor.shape != shape:
+            raise CheckpointError(str(file), f"expected {name} of shape {shape}, got {tensor.shape}. {ANEW}")
     missing = shapes.keys() - loaded.keys()
     if missing:
         raise CheckpointError(str(file), f"expected {min(missing)}, got a file without. {ANEW}")
@@ -363,8 +364,8 @@ def _fingerprint(data: Data) -> str:
     hashed = hashlib.sha256(json.dumps(data.codec.to_json()).encode())
     for tokens in (data.training, data.validation):
         hashed.update(repr(tokens.ids).encode())
-        for one in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
-            hashed.update(one.numpy().tobytes())
+        for tensor in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
+            hashed.update(tensor.numpy().tobytes())
     return hashed.hexdigest()
 
 

@@ -237,7 +237,7 @@ def _network_runs(
     `trainers` are those of the networks before; `is_kept` says which networks of a resumed run were begun.
     """
     planned = network_runs(run, seconds)
-    yield from ((own, len(planned)) for own in planned)
+    yield from ((network_run, len(planned)) for network_run in planned)
     while (
         own := additional_run(run, [trainer.state.seconds for trainer in trainers], is_kept(len(trainers)), seconds)
     ) is not None:
@@ -398,7 +398,7 @@ def fit_sizes(run: Run, data: Data) -> Run:
     wanted = 1 << max(round(math.log2(TOKENS_PER_BATCH * entities / tokens)), 0) if entities else MIN_FITTED_BATCH
     batch = run.train.batch or min(max(wanted, MIN_FITTED_BATCH), most, MAX_FITTED_BATCH)
     dropout = DROPOUT_OF_FEW if not run.model.width and entities < FEW_ENTITIES else run.model.dropout
-    unused = {  # whose share of the time nothing else would have
+    unused = {  # their share of the time is for the networks
         name: replace(run.experts[name], share=0.0)
         for name, kind in experts_of("stack", "answer").items()
         if not kind.can_be_fitted(data.codec, data.training, data.validation, run.experts[name])
