@@ -18,9 +18,9 @@ def index_of(vectors: torch.Tensor, held: int = 0) -> LatentIndex:
     return LatentIndex.build(first).with_values(last, held_out=True)
 
 
-def found(own: LatentIndex, vectors: torch.Tensor, who: int = -1, held: bool = False, most: int = 4) -> Neighbours:
+def found(own: LatentIndex, vectors: torch.Tensor, id_hash: int = -1, held: bool = False, most: int = 4) -> Neighbours:
     rows = len(vectors)
-    return own.neighbours(vectors, torch.full((rows,), who), torch.full((rows,), held), most)
+    return own.neighbours(vectors, torch.full((rows,), id_hash), torch.full((rows,), held), most)
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 99))
