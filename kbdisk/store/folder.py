@@ -51,7 +51,7 @@ from kbdisk.store.files import (
     files_before_refit,
     refuse_output_path,
 )
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.run import Run, unknown_tables
 from kbdisk.training.trained import Member, Record, Trained
 

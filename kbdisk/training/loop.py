@@ -199,7 +199,8 @@ class Trainer:
     def _time_step(self, seconds: float) -> None:
         """Record the seconds of a step; after enough steps plan the tasks after the last step, and convert the budget to steps."""
         state, budget = self.state, self.config.seconds
-        least = MIN_STEPS if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
+        enough = min(MIN_STEPS, self.config.steps or MIN_STEPS)
+        least = enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
         if not self.schedule.is_timed(seconds, least) or budget is None:
             return
         if self.schedule.is_hopeless(least):

@@ -206,8 +206,10 @@ class Schedule:
         are_few = (
             len(state.timing) >= MIN_TIMED and least * typical_seconds(state.timing) > MIN_STEPS_SHARE * config.seconds
         )
+        is_last = state.step == config.steps  # the tasks after the last step have to be planned now
         return (
             are_few
+            or is_last
             or self.is_hopeless(least)
             or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
         )

@@ -25,14 +25,14 @@ from typing import Any
 import torch
 
 from kbdisk.entity import Entity
-from kbdisk.errors import KBDiskWarning, TrainingError
+from kbdisk.errors import KBDiskWarning, TrainingError, setting
 from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
 from kbdisk.experts.base import Candidates, Report, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
 from kbdisk.training.config import MAX_NETWORKS
 from kbdisk.training.data import Data
@@ -351,7 +351,7 @@ def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
         left = f"It has {good}" if good else "It is left out"
         warnings.warn(f"train: network {number}: {state.stopped}. {left}. {advice}.", KBDiskWarning, stacklevel=4)
         return
-    way_out = f"; resume=True makes a model of {good}" if good and is_kept else ""
+    way_out = f"; {setting('resume')} makes a model of {good}" if good and is_kept else ""
     raise TrainingError("train", f"{state.stopped}. {advice}{way_out}.")
 
 
