@@ -74,7 +74,7 @@ def test_after_the_last_of_few_steps_a_budget_is_planned_all_the_same():
     config = TrainConfig(steps=3, seconds=900)
     for step in (1, 2, 3):
         state = State(step=step, evaluations=20)
-        assert schedule.Schedule(config, state, is_watched=True).is_timed(0.1) is (step == 3)
+        assert schedule.Schedule(config, state, has_validation=True).is_timed(0.1) is (step == 3)
 
 
 @pytest.mark.parametrize(("step", "fewer"), [(0, 900), (500, 800), (700, 701), (800, 900), (950, 970), (990, 995)])
