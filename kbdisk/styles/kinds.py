@@ -542,7 +542,8 @@ class Examples:
 
     def write(self, value: Any) -> Any:
         """A value in the form of most examples; ValueError where they have none for it."""
-        style = _style_of_values(type(value))
+        type_: Any = type(value)
+        style = _style_of_values(type_)
         if style is None or style.resemble is None:
             return value
         if self._alike is None:
