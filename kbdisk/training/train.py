@@ -124,7 +124,8 @@ class Experts:
     @property
     def seconds_for_networks(self) -> float | None:
         """The seconds that they leave to the networks; None where the networks come first, or there is no budget."""
-        return self.clock.seconds(NETWORKS) if self.come_first else None
+        seconds = self.clock.seconds(NETWORKS) if self.come_first else None
+        return None if seconds is None else max(seconds, MIN_SECONDS_LEFT)
 
     @cached_property
     def sides(self) -> Sides:
@@ -184,6 +185,7 @@ class Experts:
         return trained
 
 
+MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
 MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
 NETWORKS, WEIGHTS = "networks", "weights"  # stages beside the experts' own
 
