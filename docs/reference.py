@@ -39,6 +39,7 @@ DECISIONS = ROOT / "docs" / "decisions"
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)")
 TRAINED = re.compile(r"^```(\w+) trained$", re.MULTILINE)  # tests/transcripts.py says what that means
 FUNCTIONS = ("load", "infer", "train", "open", "complete", "write", "locked")
+NO_COMMENT = "see the description of the table"
 MAX_SIGNATURE = 90  # characters of a signature in one line
 
 
@@ -59,14 +60,14 @@ def write_pages(folder: Path) -> None:
 
 
 def as_page(markdown: str, name: str) -> str:
-    """A file of the repository as a page of the site: its links lead to pages, its blocks have no mark for tests."""
+    """A file of the repository as a page of the site: its links lead to pages, its blocks have no mark for tests, its errors do not break."""
     in_repository = {page: file for file, page in TOP_PAGES.items()}.get(name, f"docs/{name}")
 
     def rewritten(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(in_repository), match[1]))
         return posixpath.relpath(TOP_PAGES.get(target, target.removeprefix("docs/")), posixpath.dirname(name) or ".")
 
-    return TRAINED.sub(r"```\1", LINK.sub(rewritten, markdown))
+    return TRAINED.sub(r"```\1", LINK.sub(rewritten, markdown)).replace(" ± ", "\u00a0±\u00a0")
 
 
 # ---------------------------------------------------------------- commands
@@ -159,7 +160,7 @@ def _class(title: str, kind: type) -> Iterator[str]:
         notes = comments_of(kind)
         for field in fields(kind):
             if not field.name.startswith("_"):
-                yield f"`{field.name}: {field.type}`\n:   {_plain(notes.get(field.name) or 'see above')}\n"
+                yield f"`{field.name}: {field.type}`\n:   {_with_choices(notes.get(field.name, ''), kind)}\n"
     for name, member in vars(kind).items():
         if name.startswith("_"):
             continue
@@ -269,7 +270,17 @@ def _keys(table: Any) -> Iterator[str]:
     notes = comments_of(type(table))
     for key, value in _members(table):
         if key != "preset" and not is_dataclass(value) and not isinstance(value, Mapping):
-            yield f"`{key} = {_toml(value)}`\n:   {_plain(notes.get(key) or 'see above')}\n"
+            yield f"`{key} = {_toml(value)}`\n:   {_with_choices(notes.get(key, ''), type(table))}\n"
+
+
+def _with_choices(note: str, kind: type) -> str:
+    """A comment in which the name of a table is replaced by the names of its rows."""
+
+    def choices(match: re.Match[str]) -> str:
+        table = getattr(sys.modules[kind.__module__], match[1], None)
+        return match[0] if table is None else f"one of {', '.join(table)}"
+
+    return _plain(re.sub(r"\b(?:a row|one) of ([A-Z][A-Z_]+)\b", choices, note)) or NO_COMMENT
 
 
 def _toml(value: Any) -> str:

@@ -16,33 +16,33 @@ COURSES = ("cosine", "plateau")
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a network is trained. Without steps and seconds: until it is no longer getting better."""
+    """How networks are trained. Without `steps` and `seconds` training ends by early stopping alone."""
 
-    batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
-    members: int = 1  # networks that are trained, one after the other, and believe together
-    more: int = 0  # of them besides, at most, while a whole one's part of a time budget is left; MAX_NETWORKS in all
-    parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
-    rate: float = 2e-3  # the highest learning rate, at the network's base width
-    optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
+    batch: int = 512  # entities in a step, each maybe several times with other masks; 0: fitted to the size of the data
+    members: int = 1  # networks of the ensemble, trained one after the other
+    more: int = 0  # maximum number of further networks, while the time budget has a whole network's part left; 8 in all
+    parts: int = 2  # parts of a step that CPU cores work on in parallel, each of at least 64 entities
+    rate: float = 2e-3  # maximum learning rate, at the network's base width
+    optimizer: str = "muon"  # one of OPTIMIZERS; muon: Muon for maps from width to width, AdamW for the rest
     decay: float = 0.2  # weight decay
-    warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
-    steps: int | None = None  # at most
-    seconds: float | None = (
-        None  # at most: becomes a number of steps after `timed` of them, as many as they are good for by then
+    warmup: int = 100  # steps in which the learning rate rises; at most a fifth of a short run
+    steps: int | None = None  # maximum number of steps
+    seconds: float | None = None  # time budget; after `timed` steps it becomes a number of steps
+    timed: int = 50  # steps that are timed for that
+    smoothing: float = 0.998  # decay of the exponential moving average of the weights (EMA), which is what is kept
+    clip: float = 1.0  # maximum norm of the gradient
+    course: str = (
+        "cosine"  # of the learning rate, one of COURSES; plateau: lower when the validation loss stops falling
     )
-    timed: int = 50
-    smoothing: float = 0.998  # of the averaged weights (EMA), which are the ones kept
-    clip: float = 1.0  # the gradient's longest length
-    course: str = "cosine"  # of the rate; or "plateau": stays until the held-out part gets no better, then falls
-    tired: int = 3  # looks without getting better, after which it falls
-    evaluations: int = 20  # how often the held-out part is looked at, but for early looks
-    patience: int = 6  # looks without getting better before it stops
-    validation: float | None = None  # share of the entities that are held out; None: as fits how many there are
-    absent: int = 2  # absent properties drawn of each entity, to learn presence by
-    presence: float = 0.05  # what the belief in presence weighs in the loss
-    objective: str = "bound"  # a row of OBJECTIVES
-    balance: bool = True  # each property's loss over its marginal entropy
-    precision: str = "auto"  # bfloat16 where that is native
+    tired: int = 3  # evaluations without improvement after which a plateau lowers the rate
+    evaluations: int = 20  # evaluations of the validation loss in a run, beside early ones
+    patience: int = 6  # evaluations without improvement after which training stops
+    validation: float | None = None  # share of the entities that is held out; none: a tenth, up to a fifth of few
+    absent: int = 2  # absent properties drawn of each entity, to learn presence from
+    presence: float = 0.05  # weight of presence in the loss
+    objective: str = "bound"  # the loss, one of OBJECTIVES
+    balance: bool = True  # whether each property's loss is divided by its marginal entropy
+    precision: str = "auto"  # one of PRECISIONS; auto: bfloat16 on processors that compute in it
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
