@@ -76,7 +76,7 @@ def as_page(markdown: str, name: str) -> str:
 def commands_page() -> str:
     """Each command with its arguments and options, as its help has them."""
     parts = ["# Commands\n", "What `kbdisk COMMAND --help` says, of all commands.\n"]
-    for names, command in _commands(main, ("kbdisk",)):
+    for names, command in commands_of(main):
         context = click.Context(command, info_name=" ".join(names))
         parts.append(f"## {' '.join(names)}\n")
         usage = " ".join(command.collect_usage_pieces(context))
@@ -89,11 +89,13 @@ def commands_page() -> str:
     return "\n".join(parts)
 
 
-def _commands(group: click.Command, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def commands_of(
+    group: click.Command, names: tuple[str, ...] = ("kbdisk",)
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """The commands of a group and of the groups within it, in the order of the alphabet."""
     for name, command in sorted(getattr(group, "commands", {}).items()):
         if isinstance(command, click.Group):
-            yield from _commands(command, (*names, name))
+            yield from commands_of(command, (*names, name))
         else:
             yield (*names, name), command
 
@@ -222,9 +224,9 @@ def run_files_page() -> str:
             parts.append(f"{_docstring(type(table))}\n")
         parts.extend(_keys(table))
     parts.append("## Presets\n\nWhat a preset sets in another way than `default`.\n")
-    base = dict(_settings(Run.of("default")))
+    base = dict(settings_of(Run.of("default")))
     for preset in PRESETS:
-        changed = {key: value for key, value in _settings(Run.of(preset)) if base.get(key) != value}
+        changed = {key: value for key, value in settings_of(Run.of(preset)) if base.get(key) != value}
         if preset != "default":
             parts.append(f"### {preset}\n")
             parts.append("| key | value | in `default` |\n|---|---|---|")
@@ -258,7 +260,7 @@ def _members(value: Any) -> list[tuple[str, Any]]:
     return [(field.name, getattr(value, field.name)) for field in fields(value)]
 
 
-def _settings(run: Run) -> Iterator[tuple[str, Any]]:
+def settings_of(run: Run) -> Iterator[tuple[str, Any]]:
     """Every setting of a run by its dotted name."""
     for name, table in _tables(run):
         for key, value in _members(table):

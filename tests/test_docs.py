@@ -10,15 +10,17 @@ import json
 import re
 import textwrap
 
+import click
 import pytest
 import yaml
 from tables import for_each
 from transcripts import ROOT, blocks_of, follow, without_numbers
 
+import kbdisk
 from docs import reference
 from kbdisk.cli import main
 from kbdisk.schemas.yaml import loads
-from kbdisk.training.run import Run
+from kbdisk.training.run import PRESETS, Run
 
 README = (ROOT / "README.md").read_text()
 OF_DECISIONS = ROOT / "docs" / "decisions"
@@ -124,3 +126,44 @@ def test_every_make_target_that_is_named_exists():
 
 def test_the_glossary_has_at_most_twenty_words():
     assert 10 <= len(re.findall(r"^\| \*\*", PAGES["docs/glossary.md"], re.MULTILINE)) <= 20
+
+
+def test_the_site_has_all_commands_with_all_options():
+    page = reference.commands_page()
+    for names, command in reference.commands_of(main):
+        assert f"## {' '.join(names)}\n" in page
+        for parameter in command.params:
+            for option in parameter.opts if isinstance(parameter, click.Option) else ():
+                assert option in page, (names, option)
+
+
+def test_the_site_has_all_public_names_with_a_docstring():
+    page = reference.api_page()
+    for name in kbdisk.__all__:
+        assert f"kbdisk.{name}" in page, name
+    assert "\n\n\n\n" not in page, "a name has no docstring"
+
+
+def test_the_site_has_all_keys_of_run_files_and_presets():
+    page = reference.run_files_page()
+    for key, _ in reference.settings_of(Run.of("default")):
+        assert f"`{key.rpartition('.')[2]} = " in page, key
+    for preset in PRESETS:
+        assert preset in page
+
+
+def test_a_name_of_a_table_in_a_comment_is_replaced_by_the_names_of_its_rows():
+    assert "count, paper, few" in reference.run_files_page()
+    assert not re.search(r"\bone of [A-Z_]+\b", reference.run_files_page())
+
+
+def test_links_between_files_become_links_between_pages():
+    assert (
+        reference.as_page("[a](docs/formats.md) [b](CONTRIBUTING.md)", "index.md")
+        == "[a](formats.md) [b](contributing.md)"
+    )
+    assert reference.as_page("[a](../formats.md#memory)", "guides/rdf.md") == "[a](../formats.md#memory)"
+    assert (
+        reference.as_page("![a](../benchmarks/results/gsm.png)", "benchmarks.md") == "![a](benchmarks/results/gsm.png)"
+    )
+    assert reference.as_page("```console trained\n$ a\n```", "index.md") == "```console\n$ a\n```"
