@@ -13,7 +13,7 @@ from models import EXAMPLES, QUICK, calibrated, phones, tiny
 from tables import for_each
 
 import kbdisk
-from kbdisk.api import Model
+from kbdisk.api import Model, training
 from kbdisk.completion.answers import REJECTED, Answer, reviewed_of
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.entity import Entity, at, read_path, walk
@@ -228,6 +228,30 @@ def test_without_a_model_one_is_trained_kept_beside_the_source_and_used_again(pl
     for id, tree in given.items():
         assert all(value is None or at(new[id], path) == value for path, value in walk(tree))
     assert all(at(new[row["id"]], read_path(row["path"])) == row["value"] for row in first.rows)
+
+
+def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch):
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
+    monkeypatch.setattr(training, "MIN_STEPS", 1)
+    rows = [{"id": f"e{n}", "x": n % 7, "y": "ab"[n % 2] if n % 5 else None} for n in range(80)]
+    lines: list[str] = []
+
+    def held_out() -> list[str]:
+        Path("kb.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        kbdisk.complete("kb.jsonl", preset="fast", report=lines.append)
+        return kbdisk.open("kb.jsonl.kbdisk").record.validation
+
+    first = held_out()
+    rows[3]["y"], rows[4]["x"] = "a", 6
+    assert held_out() == first
+    rows = [{**row, "z": row["x"] % 3} for row in rows]
+    held_out()
+    begun = [line.partition(" on ")[0] for line in lines]
+    assert begun == [
+        "training",
+        "the source has changed: continuing from the model in kb.jsonl.kbdisk",
+        "training",
+    ]
 
 
 def test_what_is_in_memory_is_completed_and_leaves_no_file(place, monkeypatch):

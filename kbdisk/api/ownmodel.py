@@ -1,7 +1,8 @@
 """The model that a knowledge base is completed by where none is named: trained on its own entities, and kept beside it.
 
 It is used again as long as what the source gives, its schema and the choices about training are the same; a run that was cut
-short goes on. Text is read, not learnt to be written, unless it is named: that is by far the dearest part.
+short goes on. After an edit of the source training continues from the networks of the kept model, as long as it knows
+all classes and properties, and nearly all labels; values that were held out stay held out. Text is read, not learnt to be written, unless it is named: that is by far the dearest part.
 """
 
 from __future__ import annotations
@@ -110,6 +111,7 @@ def own_model(
             _remove_run(folder)
             say(f"using the model in {folder}")
             return Own(kept, folder)
+    start = _start(folder, reading, schema, run, wanted) if folder is not None and folder.exists() else None
     schema = replace(schema, rules=training.rules_of(whole, reading.entities, run))  # which may give text
     if len(reading.entities) <= ENTITIES:  # of more there is nearly always something to learn
         untrained = training.untrained(reading, schema, run, wanted.device)
@@ -118,7 +120,8 @@ def own_model(
             return Own(untrained, None)
     place = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
     notes = {"maker": MADE_HERE, "schema": wanted.named or "inferred"}
-    settings: dict[str, Any] = {"run": run, "device": wanted.device, "watch": watch, "notes": notes}
+    settings: dict[str, Any] = {"device": wanted.device, "watch": watch, "notes": notes}
+    settings |= {"run": run} if start is None else {"start": start}
     return Own(_trained(reading, schema, settings, place, say), place)
 
 
@@ -143,12 +146,15 @@ def _trained(
     say: Callable[[str], None],
 ) -> Model:
     """A new model, or one whose training was cut short and goes on."""
+    start: Model | None = settings.get("start")
+    run: Run = settings["run"] if start is None else start.trained.run
     if folder is None:
-        say(_doing("training", reading, settings["run"]))
+        say(_doing("training", reading, run))
         return training.train(reading, schema, **settings)
     refuse_busy(folder)
     unfinished = checkpoint.is_there(checkpoint.beside(folder))
-    say(_doing("going on with training" if unfinished else "training", reading, settings["run"]))
+    continued = "training" if start is None else f"the source has changed: continuing from the model in {folder}"
+    say(_doing("going on with training" if unfinished else continued, reading, run))
     try:
         return training.train(reading, schema, **settings, out=folder, resume=unfinished, force=True)
     except CheckpointError:
@@ -218,6 +224,16 @@ def _kept(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: 
     ids = {model.schema.id_of(entity) for entity in reading.entities if model.schema.class_of(entity)}
     same_ids = ids == {*model.record.training, *model.record.validation}
     return model if same_ids and _same(model.schema, schema, wanted.only) else None
+
+
+def _start(folder: FilePath, reading: Reading, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
+    """The model of the folder where training can continue from it: one of an earlier state of the same source."""
+    config = read_config(folder)
+    if _is_outdated(config) or config.get("kbdisk") != _version() or not _is_run(config.get("run", {}), run):
+        return None
+    model = training.open(folder, wanted.device)
+    fits = _same(model.schema, schema, wanted.only) and training.is_continuable(model, reading)
+    return model if fits else None
 
 
 def _is_outdated(config: Mapping[str, Any]) -> bool:

@@ -34,13 +34,14 @@ from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError
 from kbdisk.evaluation.calibration import Calibration
-from kbdisk.evaluation.drift import level_of
+from kbdisk.evaluation.drift import MISFIT, Drift, level_of
 from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
 from kbdisk.experts import presence_trees
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
+from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL
 from kbdisk.model.network import DiSK
 from kbdisk.schemas.infer import Inference, infer
 from kbdisk.schemas.rules import Rule
@@ -52,6 +53,7 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.data import split
 from kbdisk.training.lock import training_lock
+from kbdisk.training.loop import MIN_STEPS
 from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
@@ -73,6 +75,8 @@ SHOWN = 1000  # entities whose properties are looked at to name some
 LEAST_WIDTH = 16  # of a network that learns nothing
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
 FEWEST_TEXTS = 60  # that tell how well a model says texts
+MIN_SHARE_KNOWN = 0.9  # of the entities, that a model to continue from was trained on
+MAX_SHARE_NEW = 0.05  # of a property's labels: those that such a model has never seen, and does not learn
 TEXTS_PER_SECOND = 2  # of the time budget, of all properties together
 
 
@@ -92,8 +96,12 @@ def train(
     force: bool = False,
     watch: Watch | None = None,
     notes: Mapping[str, str] | None = None,
+    start: Model | None = None,
 ) -> Model:
     """A model of a knowledge base, whose schema is inferred where none is given.
+
+    Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
+    and its schema. It must know all classes and properties and nearly all labels: `is_continuable` tells.
 
     `preset` is default, fast, best, ... where none is named it is default. `budget` bounds the time, such as "10m", "90s" or seconds; `config` is a run file over the preset. With `out` the
     model is saved there, and what a run that was cut short left beside it is gone on from with `resume`. `notes` are
@@ -102,12 +110,16 @@ def train(
     told = {"preset": preset, "budget": budget, "config": config, "seed": seed}
     if run is not None and (beside := [name for name, value in told.items() if value is not None]):
         raise ConfigError("run", f"says all of a training. Leave {' and '.join(beside)} out, or put it into the run.")
-    chosen = run or run_of(preset or "default", budget, config, seed)
+    if start is not None and (beside := [name for name, value in told.items() if value is not None]):
+        raise ConfigError("start", f"has the settings of its own training. Leave {' and '.join(beside)} out.")
+    chosen = start.trained.run if start is not None else run or run_of(preset or "default", budget, config, seed)
     where = device_named(device)
     reading = Reading.of(kb)
     known = schema_of(schema, reading)
     refuse_strangers(known, reading.name, reading.entities)
     _refuse_one(reading)
+    if start is not None and not is_continuable(start, reading):
+        raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
     rules = rules_of(known, reading.entities, chosen)
     keep = None
     if out is not None:
@@ -125,6 +137,7 @@ def train(
                 checkpoint=keep,
                 resume=resume,
                 force=force,
+                start=None if start is None else start.trained,
             )
         except ValueError as error:
             raise LoadError(reading.name, f"{error}.") from None
@@ -156,6 +169,25 @@ def train(
             save(made, out, force=force)
             checkpoint.remove(keep)
     return Model(made, reading)
+
+
+def is_continuable(model: Model, reading: Reading) -> bool:
+    """Whether training can continue from a model: its networks have learnt, and nearly all it was trained on is still there.
+
+    All classes and properties are those that it knows, and nearly all labels.
+    """
+    record, schema = model.record, model.schema
+    ids = {schema.id_of(entity) for entity in reading.entities if schema.class_of(entity)}
+    known = {*record.training, *record.validation}
+    if record.facts.get("steps", 0) < MIN_STEPS or not record.validation:
+        return False
+    if len(ids & known) < MIN_SHARE_KNOWN * max(len(ids), len(known)):
+        return False
+    held_out = frozenset(record.validation)
+    learnt = (entity for entity in reading.entities if schema.id_of(entity) not in held_out)
+    drift = Drift.of(model.trained.codec, learnt)
+    new = (row for row in drift.rows() if row.what not in (MISFIT, OUTSIDE_RANGE))
+    return all(row.what == UNSEEN_LABEL and row.count <= MAX_SHARE_NEW * drift.total(row) for row in new)
 
 
 def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:

@@ -252,7 +252,7 @@ class Completing(Iterator[Completion]):
                 continue
             key = draft.decider.key(decision.prediction)
             if not prediction.why_not and not draft.decider.why_not(key):
-                self.summary.add(decision.confidence)
+                self.summary.add(decision.confidence, draft.decider.raised(key))
                 self.decider.keys.add(key)
                 self.decider_of_unlike.keys.add(key)
             try:

@@ -4,7 +4,8 @@
     likely   these, and absent properties: threshold and evidence
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
-Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value, and
+By default a property whose statements from the threshold on are no gain on held-out values is written from a higher one on, the
+first that is a gain. Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value, and
 of what the schema requires, presence is 1. Properties that entities have together or not at all, such as the parts of an object,
 are written together or not at all.
 """
@@ -22,7 +23,13 @@ from kbdisk.completion.gaps import Gap
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.summary import Measured
 from kbdisk.entity import Path
-from kbdisk.evaluation.calibration import THRESHOLD, THRESHOLDS, Calibration, Evidence, precision_of
+from kbdisk.evaluation.calibration import (
+    RAISED_THRESHOLDS,
+    THRESHOLD,
+    THRESHOLDS,
+    Calibration,
+    precision_of,
+)
 from kbdisk.evaluation.intervals import Key
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.schema import Schema
@@ -58,9 +65,14 @@ class Decider:
         """By the model's own calibration, unless there is another for the entities in question."""
         self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
-        self._evidence: dict[tuple[Key, float], Evidence | None] = {}
+        self._evidence: dict[tuple[Key, float], bool] = {}
         self._thresholds: dict[Key, float | None] = {}
         self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
+
+    @property
+    def raises_thresholds(self) -> bool:
+        """Whether a property without evidence at the usual threshold gets the next one of `RAISED_THRESHOLDS` that has it."""
+        return self.config.min_confidence is None and self.config.precision is None and self.config.fill != "all"
 
     @property
     def minimum(self) -> float:
@@ -71,12 +83,24 @@ class Decider:
 
     def threshold(self, key: Key) -> float | None:
         """The confidence from which on statements of a property are written; None where no confidence suffices."""
-        precision = self.config.precision
-        if precision is not None:
-            if key not in self._thresholds:
-                self._thresholds[key] = self.calibration.threshold_for(precision, key)
-            return self._thresholds[key]
-        return self.minimum
+        if key not in self._thresholds:
+            self._thresholds[key] = self._find_threshold(key)
+        return self._thresholds[key]
+
+    def _find_threshold(self, key: Key) -> float | None:
+        if self.config.precision is not None:
+            return self.calibration.threshold_for(self.config.precision, key)
+        if not self.raises_thresholds:
+            return self.minimum
+        levels = (self.minimum, *RAISED_THRESHOLDS)
+        return next((level for level in levels if self._has_evidence(key, level)), self.minimum)
+
+    def _has_evidence(self, key: Key, threshold: float) -> bool:
+        """Whether writing the statements of a property from a threshold on gains on held-out values."""
+        if (key, threshold) not in self._evidence:
+            evidence = self.calibration.evidence(key, threshold)
+            self._evidence[key, threshold] = evidence is not None and evidence.suffices
+        return self._evidence[key, threshold]
 
     def why_not(self, key: Key) -> str:
         """Why nothing of a property is written, whatever its confidence."""
@@ -87,26 +111,33 @@ class Decider:
             return ""
         if not self.calibration.is_known:
             return UNMEASURED
-        if (key, threshold) not in self._evidence:
-            self._evidence[key, threshold] = self.calibration.evidence(key, threshold)
-        evidence = self._evidence[key, threshold]
-        return "" if evidence is not None and evidence.suffices else NO_EVIDENCE
+        return "" if self._has_evidence(key, threshold) else NO_EVIDENCE
 
     def measured(self) -> Measured | None:
         """The share of right statements on held-out data, of the properties of which statements were made."""
         if not self.calibration.is_known:
             return None
-        statements = [
-            statement
-            for key in self.keys
-            for statement in self.calibration.statements.get(key, ())
-            if statement.confidence >= (self.threshold(key) or 0.0)
-        ]
-        return Measured(
-            precision_of(statements),
-            {threshold: self.calibration.precision(threshold, self.keys) for threshold in THRESHOLDS},
-            self.calibration.precision(0.0),
+        written = {key: self.threshold(key) or 0.0 for key in self.keys}
+        by_threshold = {
+            threshold: self._precision({key: max(threshold, self.raised(key)) for key in self.keys})
+            for threshold in THRESHOLDS
+        }
+        return Measured(self._precision(written), by_threshold, self.calibration.precision(0.0))
+
+    def _precision(self, thresholds: Mapping[Key, float]) -> float | None:
+        """The share of right ones among the held-out statements that reach the thresholds of their properties."""
+        return precision_of(
+            [
+                statement
+                for key, threshold in thresholds.items()
+                for statement in self.calibration.statements.get(key, ())
+                if statement.confidence >= threshold
+            ]
         )
+
+    def raised(self, key: Key) -> float:
+        """The confidence that statements of a property need for evidence, whatever threshold a user asks for."""
+        return (self.threshold(key) or 0.0) if self.raises_thresholds else 0.0
 
     def not_asked(self, gap: Gap) -> str:
         """The reason of a gap without a place for a value where only asked gaps are filled; else empty."""

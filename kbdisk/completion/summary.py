@@ -95,9 +95,10 @@ class Summary:
         """An empty one, with the rows of an evaluation on held-out values."""
         return cls(quality={(row["class"], row["path"]): row for row in quality}, learnt_as=learnt_as)
 
-    def add(self, confidence: float) -> None:
-        """Count a statement for the thresholds that would write it."""
-        self.confidences.append(confidence)
+    def add(self, confidence: float, raised: float = 0.0) -> None:
+        """Count a statement for the thresholds that would write it, if its confidence reaches the raised one of its property."""
+        if confidence >= raised:
+            self.confidences.append(confidence)
 
     def add_derived(self, confidence: float) -> None:
         """Count a statement that a rule or a formula gives, which no model is asked for."""

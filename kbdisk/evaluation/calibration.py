@@ -41,6 +41,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 THRESHOLD = 0.5  # of the confidence, where the user states none
 THRESHOLDS = (0.9, 0.75, 0.5)  # that a summary shows
+# of a property whose statements from THRESHOLD on do not pay: the first one from which on they do
+RAISED_THRESHOLDS = (0.6, 0.7, 0.8, 0.9)
 FOLDS = 5
 BINS = 10  # of confidence
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds

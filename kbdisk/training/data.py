@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kbdisk.data import Codec
@@ -23,8 +23,9 @@ from kbdisk.errors import SchemaError
 from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
-from kbdisk.training.reserve import without_reserved
+from kbdisk.training.reserve import without_reserved, without_slots
 from kbdisk.training.run import STACKED, Run
+from kbdisk.training.trained import Trained
 
 MIN_ENTITIES = 2  # entities of a training set
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
@@ -66,6 +67,23 @@ class Data:
             without_reserved(whole, run.seed) if reserves else whole,
             codec.encode(validation, graph=Graph.read(schema, [*training, *validation])),
             whole if reserves else None,
+        )
+
+    @classmethod
+    def continuing(cls, start: Trained, entities: Sequence[Entity]) -> Data:
+        """Encode with the codec of a model of nearly the same entities. What that model has not seen stays held out."""
+        codec = replace(start.codec, schema=replace(start.schema, rules=None))
+        readings = list(read_all(codec.schema, entities))
+        held_out = frozenset(start.record.validation)
+        training = [reading for reading in readings if reading.id not in held_out]
+        validation = [reading for reading in readings if reading.id in held_out]
+        codec = codec.beside(validation)
+        whole = codec.encode(training, graph=Graph.read(codec.schema, training))
+        return cls(
+            codec,
+            without_slots(whole, start.reserved) if start.reserved else whole,
+            codec.encode(validation, graph=Graph.read(codec.schema, readings)),
+            whole if start.reserved else None,
         )
 
 

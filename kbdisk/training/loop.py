@@ -51,6 +51,8 @@ from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
+CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
+SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
 EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
 
 
@@ -65,14 +67,19 @@ def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
 
 
 class Trainer:
-    """A network on its way."""
+    """A network on its way; with a `start`, another one's weights are where it begins, and what it falls back to."""
 
-    def __init__(self, data: Data, run: Run, device: torch.device) -> None:
+    def __init__(self, data: Data, run: Run, device: torch.device, start: DiSK | None = None) -> None:
         self.config, self.run, self.device = run.train, run, device
+        if start is not None:
+            self.config = replace(run.train, rate=CONTINUED_RATE * run.train.rate)
         self.codec = data.codec
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
+        self.is_continued = start is not None and len(self.held_out) > 0
         check_memory(data.codec, run.model, device)
         network, grown = build(data.codec, run)
+        if start is not None:
+            network.load_state_dict(start.state_dict())
         self.network = network.to(device)
         self.optimizer = build_optimizer(self.network, data.codec, run, grown)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
@@ -159,6 +166,8 @@ class Trainer:
         Between two of them the run is as `state` says, and can be kept. What cannot go on ends with `state.stopped`.
         """
         state, last = self.state, time.monotonic()
+        if self.is_continued and state.step == 0:
+            state.best = self.validator.cost(self.validator.evaluate(0))
         while not self.is_done:
             begun = time.monotonic()
             nats = self.advance()
@@ -188,24 +197,49 @@ class Trainer:
     def _budget(self, seconds: float) -> None:
         """Take in how long a step took; after enough of them see what else takes of a budget, and what is left buys steps."""
         state, budget = self.state, self.config.seconds
-        least = MIN_STEPS if self.run.experts_share and len(self.held_out) else 0
+        least = MIN_STEPS if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
         if not self.schedule.is_timed(seconds, least) or budget is None:
+            return
+        if self.schedule.is_hopeless(least):
+            self._give_up()
             return
         begun = time.monotonic()
         self.validator.evaluate(state.step)
         taken = time.monotonic() - begun
         spent = state.seconds + seconds + taken
-        after = plan_after_training(
+        state.values, state.recorded, state.spare = self._plan_after_training(budget)
+        if not self.schedule.buy(budget, spent, taken, least):
+            self._give_up()
+
+    def _plan_after_training(self, budget: float) -> AfterTraining:
+        return plan_after_training(
             self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records
         )
-        state.values, state.recorded, state.spare = after
-        if not self.schedule.buy(budget, spent, taken, least):
-            state.values = 0  # the network has learnt nothing, not even what neighbours could be found by
-            self.network.silence()
-            self.ema.restart()
+
+    def _give_up(self) -> None:
+        """Silence the network, which has learnt nothing: not even what neighbours could be found by."""
+        self.schedule.give_up()
+        self.network.silence()
+        self.ema.restart()
+
+    def finish_silent(self, *, may_shrink: bool) -> None:
+        """Replace a silent network by a narrow one, which has the same beliefs in a fraction of the time.
+
+        It has learnt nothing, not even what neighbours could be found by; only its presence head will learn.
+        """
+        if may_shrink:
+            self.run = replace(self.run, model=replace(self.run.model, width=SILENT_WIDTH))
+            network, _ = build(self.codec, self.run)
+            network.silence()
+            self.network = network.to(self.device).eval()
+        if self.config.seconds is not None:
+            self.state.recorded = self._plan_after_training(self.config.seconds).recorded
+        self.state.values = 0
 
     def _seen(self) -> ValidationLoss | None:
         """What the held-out part costs, where it is to be looked at after this step."""
+        if self.state.is_silent:
+            return None
         # What is drawn is learnt by heart soon where there is little of it.
         early = self.run.hiding.is_in_order
         return self.validator.evaluate(self.state.step) if self.schedule.is_look_due(early) else None
@@ -216,7 +250,7 @@ class Trainer:
             self._stop("loss on the held-out part")
             return
         cost = self.validator.cost(seen)
-        if cost < state.best or not state.best_step:
+        if cost < state.best or not (state.best_step or self.is_continued):
             self._prefer(cost)
         else:
             state.worse += 1
@@ -241,7 +275,7 @@ class Trainer:
 
     def finish(self) -> None:
         """The network with the weights that are to be kept: the best ones, or the last where none were looked at."""
-        if not self.state.best_step:
+        if not self.state.best_step and not self.is_continued:
             self._prefer(self.state.best)
         self.ema.put(self.best)
         self.network.eval()

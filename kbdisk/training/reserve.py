@@ -8,10 +8,11 @@ T tokens   E needs
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Tokens
 from kbdisk.rng import derive_seed
@@ -33,6 +34,19 @@ def without_reserved(tokens: Tokens, seed: int) -> Tokens:
     quota = torch.maximum(SHARE * count, (SHARE_OF_FEW * count).clamp(max=ENOUGH_RESERVED)).long()
     quota = quota.clamp(max=MAX_RESERVED).where(count >= MIN_VALUES, 0)
     reserved = torch.zeros(len(units), dtype=torch.bool).index_fill(0, lead[rank < quota[slot[lead]]], True)[units]
+    return _without(tokens, reserved)
+
+
+def without_slots(tokens: Tokens, reserved: Mapping[str, Sequence[int]]) -> Tokens:
+    """The same tokens with the values in some slots not known, by the ids of entities, and what came over such links."""
+    numbers = {id: number for number, id in enumerate(tokens.ids)}
+    slots = len(tokens.layout.fixed)
+    keys = [numbers[id] * slots + slot for id, of_entity in reserved.items() if id in numbers for slot in of_entity]
+    return _without(tokens, torch.isin(tokens.owner * slots + tokens.slot, torch.tensor(keys)) & tokens.free)
+
+
+def _without(tokens: Tokens, reserved: Tensor) -> Tokens:
+    """The same tokens with those that are reserved (T,) not known, and what came over links that are."""
     entity = torch.arange(len(tokens)).repeat_interleave(tokens.need_offsets.diff())
     needs = tokens.needs + tokens.offsets[entity][:, None]  # (E, 2)
     reserved = reserved.index_fill(0, needs[reserved[needs[:, 1]], 0], True)

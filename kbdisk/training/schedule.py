@@ -133,6 +133,7 @@ def bought(seconds: float, spent: float, done: int, step: float, look: float, lo
 
 KEPT = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 MORE = 1.05  # times as many steps, at least, where there are to be more
+MIN_TIMED_HOPELESS, HOPELESS_FACTOR = 3, 2.0  # steps that show that a budget is too short by such a factor
 ALL_STEPS = 0.4  # of a budget, about: what is left for steps beside what follows them
 MAX_STEPS_UNVALIDATED = 1000  # the most steps without validation entities, as overfitting would not be seen
 
@@ -184,6 +185,15 @@ class Schedule:
 
     # ------------------------------------------------------------ a budget
 
+    def is_hopeless(self, least: int) -> bool:
+        """Whether the first steps were so slow that the budget will not buy the `least` that are of any use."""
+        seconds, times = self.config.seconds, self.state.timing
+        return (
+            seconds is not None
+            and len(times) >= MIN_TIMED_HOPELESS
+            and least * min(times[1:]) > HOPELESS_FACTOR * ALL_STEPS * seconds
+        )
+
     def is_timed(self, seconds: float, least: int = 0) -> bool:
         """Take in how long a step took: whether the budget is to become a number of steps by now, which it does once.
 
@@ -194,7 +204,11 @@ class Schedule:
             return False
         state.timing.append(seconds)
         are_few = len(state.timing) >= MIN_TIMED and least * typical(state.timing) > ALL_STEPS * config.seconds
-        return are_few or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
+        return (
+            are_few
+            or self.is_hopeless(least)
+            or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
+        )
 
     def buy(self, budget: float, spent: float, look: float, least: int = 0) -> bool:
         """The budget becomes a number of steps, where so much of it is spent and a look takes so long.
@@ -207,8 +221,13 @@ class Schedule:
         total = bought(KEPT * budget - state.spare, spent, state.step, step, look, state.evaluations)
         most = config.steps or (total if self.is_watched else MAX_STEPS_UNVALIDATED)
         is_enough = total >= min(least, config.steps or least)
-        state.total = max(min(total, most), state.step) if is_enough else state.step
+        if is_enough:
+            state.total = max(min(total, most), state.step)
         return is_enough
+
+    def give_up(self) -> None:
+        """End the run after the steps that were taken: the budget does not buy enough of them."""
+        self.state.total, self.state.is_silent = self.state.step, True
 
     def adjust(self) -> None:
         """Fewer steps where they have become slower than those that were timed, so that a budget is kept.

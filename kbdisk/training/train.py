@@ -33,6 +33,7 @@ from kbdisk.experts.gaussian_process import few_valued_slots
 from kbdisk.experts.given_only import GivenProperties
 from kbdisk.experts.queries import Sides
 from kbdisk.experts.stacking import ROUNDS, stack
+from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles import Styles
@@ -54,6 +55,8 @@ EXPERTS: Mapping[str, tuple[str, Callable[..., Candidates]]] = {  # what the pro
 }
 WEIGHING = 0.25  # of the experts' time: for their weights
 REFITTING = {"boosted_trees": 0.4}  # of an expert's time: for what is fitted once there are weights
+# of a short budget, in seconds, less: first trees that had too little time gain more by it than an average of several
+REFITTING_IN_SHORT, SHORT_BUDGET = {"boosted_trees": 0.1}, 30.0
 
 
 def train(
@@ -68,22 +71,40 @@ def train(
     checkpoint: FilePath | None = None,
     resume: bool = False,
     force: bool = False,
+    start: Trained | None = None,
 ) -> Trained:
     """A model of the entities; what is `held_out` tells when to stop, else a share of them does.
+
+    Its networks continue from those of `start`, a model of an earlier state of the same entities: with its codec, its
+    settings, and what it had held out.
 
     With a `checkpoint`, a folder, the run is kept there as it goes: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` goes on from there, or begins where nothing is kept. `force` gives up a run that is kept. The folder stays
     until `checkpoint.remove`, when the model is safe.
     """
-    data = Data.prepare(schema, entities, run, held_out)
-    run = fit_sizes(run, data)
+    if start is None:
+        data = Data.prepare(schema, entities, run, held_out)
+        asked, run = run, fit_sizes(run, data)
+    else:
+        data = Data.continuing(start, entities)
+        asked, run = run, start.run
     keeping = Keeping(checkpoint, source or {}, resume, force)
     experts = Experts(run, data, device, watch)
     if experts.come_first:
         experts.fit()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
-        trainers, members = _networks(run, data, device, watch, keeping, experts.seconds_for_networks)
+        trainers, members = _networks(
+            run,
+            data,
+            device,
+            watch,
+            keeping,
+            experts.seconds_for_networks,
+            [] if start is None else [member.network for member in start.members],
+            may_shrink=not asked.model.width,
+        )
     first, *others = members
+    run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
     record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
     reserved = {} if data.whole is None else reserved_slots(data.training, data.whole)
     trained = Trained(
@@ -178,7 +199,9 @@ class Clock:
         self.watch, self.budget = watch, run.train.seconds
         self.spent, self.steps = 0.0, 0
         own = {name: (1 - WEIGHING) * getattr(run, name).share for name in EXPERTS}
-        again = {name: share * own[name] for name, share in REFITTING.items()}
+        is_short = self.budget is not None and self.budget < SHORT_BUDGET
+        refitting = REFITTING_IN_SHORT if is_short else REFITTING
+        again = {name: share * own[name] for name, share in refitting.items()}
         self.shares = {name: share - again.get(name, 0.0) for name, share in own.items()}
         self.shares |= {NETWORKS: 1 - run.experts_share} if come_first else {}
         self.shares[WEIGHTS] = WEIGHING * sum(getattr(run, name).share for name in EXPERTS)
@@ -223,23 +246,42 @@ def _network_runs(
 
 
 def _networks(
-    run: Run, data: Data, device: torch.device, watch: Watch, keeping: Keeping, seconds: float | None
+    run: Run,
+    data: Data,
+    device: torch.device,
+    watch: Watch,
+    keeping: Keeping,
+    seconds: float | None,
+    starts: Sequence[DiSK],
+    *,
+    may_shrink: bool,
 ) -> tuple[list[Trainer], list[Member]]:
-    """Every network as it was trained, and those that are any good."""
+    """Every network as it was trained, and those that are any good. The first ones continue from `starts`.
+
+    A silent one is left out if there are others, else it is the only one. It is narrow where it `may_shrink`, as its width
+    was left open.
+    """
     trainers: list[Trainer] = []
-    members = []
+    members: list[Member] = []
     for own, count in _network_runs(run, trainers, keeping.is_begun, seconds):
-        trainer = Trainer(data, own, device)
+        number = len(trainers)
+        trainer = Trainer(data, own, device, starts[number] if number < len(starts) else None)
         watching = partial(_watched, watch, (len(trainers) + 1, count))
         known = keeping.go(trainer, data, len(trainers), watching, planned_run(run, own))
+        if trainer.state.is_silent and members:
+            break
         trainers.append(trainer)
         if trainer.state.stopped and not (known and trainer.state.best_step):
             _refuse_stopped(trainers, keeping.folder is not None)
         if trainer.state.best_step or not trainer.state.stopped:
             trainer.finish()
+            if trainer.state.is_silent:
+                trainer.finish_silent(may_shrink=may_shrink)
             trainer.match_label_frequencies(watching)
             trainer.refit_presence(watching)
             members.append(Member(trainer.network, trainer.fit_latent_knn(watching)))
+        if trainer.state.is_silent:
+            break
     return trainers, members
 
 

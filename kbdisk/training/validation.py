@@ -175,6 +175,7 @@ class State:
     history: list[dict[str, Any]] = field(default_factory=list)
     timing: list[float] = field(default_factory=list)  # of the first steps
     stopped: str = ""  # why training cannot go on
+    is_silent: bool = False  # whether the network had too few steps: its beliefs are the marginals
 
 
 class After(NamedTuple):

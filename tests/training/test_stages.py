@@ -13,7 +13,10 @@ from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
+from kbdisk.store.folder import open_folder, save
+from kbdisk.training import loop
 from kbdisk.training import train as training
+from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
 from kbdisk.training.train import NETWORKS, WEIGHTS, Clock, network_runs, planned_run, train
 
@@ -49,6 +52,19 @@ def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():
     assert [own.train.seconds for own in more] == [400.0, 400.0]
     assert [planned_run(of_all, own) for own in more] == network_runs(of_all)
     assert network_runs(of_all)[0].train.seconds == pytest.approx(300.0)
+
+
+@pytest.mark.parametrize(("width", "trained_width"), [(0, SILENT_WIDTH), (32, 32)])
+def test_a_network_without_time_is_narrow_where_its_width_was_left_open(monkeypatch, tmp_path, width, trained_width):
+    monkeypatch.setattr(loop, "MIN_STEPS", 1 << 40)
+    wanted = run(4.0, validation=0.2)
+    wanted = replace(wanted, model=replace(wanted.model, width=width))
+    trained = train(SCHEMA, known(80), wanted, torch.device("cpu"), lambda progress: None)
+    assert trained.run.model.width == trained.network.config.width == trained_width
+    save(trained, tmp_path / "model")
+    again = open_folder(tmp_path / "model", torch.device("cpu"))
+    assert again.run == trained.run
+    assert all(map(torch.equal, again.network.parameters(), trained.network.parameters()))
 
 
 @pytest.mark.parametrize(("first", "begins"), [(0.0, "expert"), (1e9, "network")])
