@@ -75,7 +75,9 @@ def without_numbers(text: str) -> str:
     lines: list[str] = []
     for line in text.strip().splitlines():
         masked = re.sub(r"[-+<]?\d(?:[\d,.]*\d)?", "#", line).replace(", the best after #", "")
-        if line.startswith(" " * 30):  # a cell goes on
+        if line.startswith(
+            (" " * 30, "of held-out values with such")
+        ):  # a cell goes on; not after too short a training
             continue
         masked = re.sub(r"# (gap|value|entit)(s|y|ies)?\b", r"# \1", masked)
         if line.startswith("{") or re.match(r"(below |from )?#( … #)?  ", masked):
