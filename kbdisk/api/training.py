@@ -76,7 +76,8 @@ LEAST_WIDTH = 16  # of a network that learns nothing
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
 FEWEST_TEXTS = 60  # that tell how well a model says texts
 MIN_SHARE_KNOWN = 0.9  # of the entities, that a model to continue from was trained on
-MAX_SHARE_NEW = 0.05  # of a property's labels: those that such a model has never seen, and does not learn
+# of a property's values: those with labels that such a model has never seen, and does not learn; and how many may be so anyway
+MAX_SHARE_NEW, MAX_NEW_OF_FEW = 0.05, 3
 TEXTS_PER_SECOND = 2  # of the time budget, of all properties together
 
 
@@ -187,7 +188,9 @@ def is_continuable(model: Model, reading: Reading) -> bool:
     learnt = (entity for entity in reading.entities if schema.id_of(entity) not in held_out)
     drift = Drift.of(model.trained.codec, learnt)
     new = (row for row in drift.rows() if row.what not in (MISFIT, OUTSIDE_RANGE))
-    return all(row.what == UNSEEN_LABEL and row.count <= MAX_SHARE_NEW * drift.total(row) for row in new)
+    return all(
+        row.what == UNSEEN_LABEL and row.count <= max(MAX_SHARE_NEW * drift.total(row), MAX_NEW_OF_FEW) for row in new
+    )
 
 
 def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:

@@ -16,8 +16,9 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,11 +195,12 @@ def fit(
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
     examples = OneHotExamples(sides, config.values, config.columns, seed)
-    tasks = (
-        Task.build(codec, slot, values, examples.features, config) for slot, values in sorted(examples.training.items())
-    )
-    by_cost = sorted((task for task in tasks if task is not None), key=lambda task: task.cost)
-    fitting = Fitting({task.slot: task for task in by_cost}, seed, device)
+    enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_VALUES]
+    builders = {
+        slot: partial(Task.build, codec, slot, values, examples.features, config)
+        for slot, values in sorted(enough, key=lambda item: _estimated_cost(codec, config, *item))
+    }
+    fitting = Fitting(builders, seed, device)
     first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
@@ -206,6 +208,13 @@ def fit(
         return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
     return Candidates(examples.group(first), refitted)
+
+
+def _estimated_cost(codec: Codec, config: BoostedTreesConfig, slot: int, values: Examples) -> int:
+    """Proportional to the time of a tree of a slot, about."""
+    is_number = codec.slots[slot].kind == NUMBER
+    labels = 1 if is_number else len(commonest_labels(torch.cat(values.codes), config.labels))
+    return len(values) * max(labels, 1)
 
 
 @dataclass(frozen=True)
@@ -228,8 +237,6 @@ class Task:
         cls, codec: Codec, slot: int, examples: Examples, columns: OneHotFeatures, config: BoostedTreesConfig
     ) -> Task | None:
         """None where there is nothing to learn."""
-        if len(examples) < MIN_VALUES:
-            return None
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
         labels, scale = codes.new_zeros(0, dtype=torch.long), None
         if codec.slots[slot].kind == NUMBER:
@@ -363,9 +370,10 @@ def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
 class Fitting:
     """The boosters of all slots, fitted one after the other."""
 
-    tasks: Mapping[int, Task]  # by slot, the cheapest first
+    builders: Mapping[int, Callable[[], Task | None]]  # by slot, the cheapest first
     seed: int
     device: torch.device  # where experts are asked
+    tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
     boosters: dict[int, list[Trees]] = field(default_factory=dict)
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
     pace: Pace = field(default_factory=lambda: Pace())
@@ -374,18 +382,31 @@ class Fitting:
         """The first booster of each slot, without a weight yet."""
         end = None if seconds is None else time.monotonic() + seconds
         experts: dict[SlotLevel, WeightedExpert] = {}
-        for done, (slot, task) in enumerate(self.tasks.items()):
-            count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
-            training = folds_of(task.entities, count, self.seed) > 0
+        for done, (slot, build) in enumerate(self.builders.items()):
             begun = time.monotonic()
-            if task.can_learn(training) and (end is None or begun < end):
-                limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.tasks) - done)
+            if end is not None and begun >= end:
+                break
+            task = build()
+            if task is not None:
+                limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.builders) - done)
                 self.pace.end = None if limit is None else begun + limit
-                self.boosters[slot] = [task.fit(training, self.seed, self.pace)]
-                self.fit_seconds[slot] = time.monotonic() - begun
-                experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
-            report(done + 1, len(self.tasks))
+                if self._fit_one(task):
+                    experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
+            report(done + 1, len(self.builders))
+        report(len(self.builders), len(self.builders))
         return experts
+
+    def _fit_one(self, task: Task) -> bool:
+        """Fit the first booster of a slot; False where its values tell too little."""
+        count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
+        training = folds_of(task.entities, count, self.seed) > 0
+        if not task.can_learn(training):
+            return False
+        begun = time.monotonic()
+        self.tasks[task.slot] = task
+        self.boosters[task.slot] = [task.fit(training, self.seed, self.pace)]
+        self.fit_seconds[task.slot] = time.monotonic() - begun
+        return True
 
     def fit_folds(
         self,
