@@ -14,10 +14,9 @@ import rich_click as click
 
 from benchmarks import BENCHES, SCRIPTS, load_bench
 from benchmarks.progress import Progress, TerminalProgress
-from kbdisk.cli import Commands
-from kbdisk.cli.idle import on_command_line
+from kbdisk.cli.main import Commands
+from kbdisk.cli.options import given_parameters, open_source, source_options
 from kbdisk.cli.screen import show
-from kbdisk.cli.sources import open_source, source_options
 from kbdisk.cli.train import PRESETS
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.loaders.files import standard_output
@@ -169,7 +168,7 @@ def _used_options(name: str) -> frozenset[str]:
 def _refuse_unused(context: click.Context, bench_name: str, used: Collection[str]) -> None:
     """ConfigError for an option that would have no effect."""
     names = [*(name for name in BENCHES if name != KB), RENDER]
-    for name, option in on_command_line(context).items():
+    for name, option in given_parameters(context).items():
         if name not in used:
             others = ", ".join(other for other in names if name in _used_options(other))
             raise ConfigError(option, f"it changes nothing of {bench_name}: it is for {others}.")
@@ -303,7 +302,6 @@ def _draw(name: str, out: Path, progress: Progress) -> None:
     "--out", metavar="DIR", help="Folder of the results.  [default: benchmarks/results in a checkout, or results]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-@click.option("--format", "format", metavar="FORMAT", help="Format of SOURCE.  [default: by its name]")
 @source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Show each validation during training.")
@@ -328,7 +326,7 @@ def kb(context: click.RichContext, /, source: str, **options: Any) -> None:
     chosen = _kb_options(options)
     bench.refuse(chosen)
     progress = TerminalProgress(options["quiet"], options["verbose"])
-    entities = open_source(source, options["format"], options)
+    entities = open_source(source, options)
     out = results_folder(options["out"])
     run = StoredRun(out, KB, Path(source).name, bench.identity(entities, chosen))
     results = [result for result in run.results if result.seed in chosen.masks]

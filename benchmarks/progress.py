@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from kbdisk.cli.counting import counting
+from kbdisk.cli.progress import show_counting, show_training
 from kbdisk.cli.screen import say
-from kbdisk.cli.trainbar import training
 
 if TYPE_CHECKING:
     from kbdisk.training.validation import Watch
@@ -43,13 +42,13 @@ class TerminalProgress(Progress):
         """A bar, or with `verbose` a line for each validation; before it the label, if there is one."""
         if label:
             self.say(label)
-        with training(self.quiet, self.verbose) as watch:
+        with show_training(self.quiet, self.verbose) as watch:
             yield watch
 
     @contextlib.contextmanager
     def counting(self, label: str) -> Iterator[Report | None]:
         """A bar with a label."""
-        with counting(self.quiet, label) as report:
+        with show_counting(self.quiet, label) as report:
             yield report
 
     def say(self, line: str) -> None:

@@ -9,9 +9,17 @@
     └── TrainingError    a run that cannot go on
 
 The message is `where: expected X, got Y. What to do.` Any other exception is our own mistake.
+
+A message that names an option spells it as its reader does: `setting("force")` is force=True in Python, and --force
+within `messages_for_shell`, where the command line runs.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 from kbdisk.printable import printable
 
@@ -59,3 +67,31 @@ class TrainingError(KBDiskError):
 
 class KBDiskWarning(UserWarning):
     """Something in the input was odd, and was read all the same."""
+
+
+# ---------------------------------------------------------------- options in messages
+
+_is_for_shell: ContextVar[bool] = ContextVar("is_for_shell", default=False)
+
+
+@contextmanager
+def messages_for_shell() -> Iterator[None]:
+    """Messages that are made within it name options as the command line has them."""
+    before = _is_for_shell.set(True)
+    try:
+        yield
+    finally:
+        _is_for_shell.reset(before)
+
+
+def option_name(name: str, *, shell: str | None = None) -> str:
+    """The name of an option: `format` in Python, and `--format` or `--` with its `shell` name on the command line."""
+    return f"--{(shell or name).replace('_', '-')}" if _is_for_shell.get() else name
+
+
+def setting(name: str, value: Any = True, *, shell: str | None = None) -> str:
+    """An option with its value: `items='data'` in Python, `--items data` on the command line; `--force` of a flag."""
+    option = option_name(name, shell=shell)
+    if not _is_for_shell.get():
+        return f"{option}={value!r}"
+    return option if value is True else f"{option} {value}"

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from kbdisk.atomic import replacing, sync_folder
-from kbdisk.errors import ConfigError, LoadError, WriteError
+from kbdisk.errors import ConfigError, LoadError, WriteError, setting
 from kbdisk.printable import printable
 
 FREE_UNPACKED_SIZE = 1 << 30  # bytes that any file may unpack to
@@ -434,7 +434,7 @@ def writing(
     if mode is not None and stat.S_ISDIR(mode):
         raise WriteError(name, "expected a file to write, got a directory.")
     if mode is not None and stat.S_ISREG(mode) and not replace:
-        raise WriteError(name, "exists already. Say force=True to replace it.")
+        raise WriteError(name, f"exists already. Say {setting('force')} to replace it.")
     with _faults(name), contextlib.ExitStack() as names:
         if mode is not None and not stat.S_ISREG(mode):
             with Path(target).open("wb") as file:

@@ -20,7 +20,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, TypeAlias, cast
 
 from kbdisk.entity import Completion, Entity, Path, is_fillable, read_path, with_values
-from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError
+from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError, option_name, setting
 from kbdisk.loaders.files import (
     Progress,
     Source,
@@ -206,11 +206,13 @@ def module_of(format: str) -> FormatModule:
     return cast(FormatModule, importlib.import_module(FORMATS[format].module))
 
 
-def format_named(name: str) -> str:
-    """The format that a user names, by its name or a suffix: turtle, ttl."""
+def format_named(name: str, shell: str = "from") -> str:
+    """The format that a user names, by its name or a suffix: turtle, ttl; `shell` is the option of the command line."""
     format = name if name in FORMATS else format_of(f"x.{name}")
     if format is None:
-        raise ConfigError("--format", f"unknown format {name!r}. Known formats: {listed(FORMATS)}.")
+        raise ConfigError(
+            option_name("format", shell=shell), f"unknown format {name!r}. Known formats: {listed(FORMATS)}."
+        )
     return format
 
 
@@ -233,7 +235,8 @@ def _refuse_unknown_name(source: Source) -> str:
     suffix = _suffix(source.name)
     if suffix in UNREAD_SUFFIXES:
         raise LoadError(source.name, f"a {UNREAD_SUFFIXES[suffix]} is not read. Save what is to be completed as CSV.")
-    raise LoadError(source.name, f"the name does not tell the format. Say --format, one of: {listed(FORMATS)}.")
+    option = option_name("format", shell="from")
+    raise LoadError(source.name, f"the name does not tell the format. Say {option}, one of: {listed(FORMATS)}.")
 
 
 def _path(text: str, option: str) -> tuple[str | int, ...]:
@@ -286,9 +289,9 @@ class WritePlan:
         only_new = only_new or name == "quickstatements" or is_update  # the receiver has the rest
         keeps_source = kb is not None and completions and not only_new and kb.keeps(name)
         if insert and not (keeps_source and kb is not None and kb.keeps_bytes(name)):
-            raise ConfigError("insert=True", "needs the format of the source, and all of it. Leave it out.")
+            raise ConfigError(setting("insert"), "needs the format of the source, and all of it. Leave it out.")
         if insert and name not in WITH_BRACKETS:
-            raise ConfigError("insert=True", f"{name} has no anonymous [ ... ]: it is for Turtle. Leave it out.")
+            raise ConfigError(setting("insert"), f"{name} has no anonymous [ ... ]: it is for Turtle. Leave it out.")
         if items is kb and keeps_source:
             items = ()  # nothing is new
         return cls(items, str(target), origins, kb if keeps_source else None, name, only_new, insert)
@@ -299,7 +302,7 @@ class WritePlan:
         if is_source and sum(len(kb.parts) for kb in self.origins) > 1:
             raise WriteError(self.target, "is one of several sources. Choose another target.")
         if is_source and not in_place:
-            raise WriteError(self.target, "is the source itself. Say in_place=True to change it.")
+            raise WriteError(self.target, f"is the source itself. Say {setting('in_place')} to change it.")
         if is_source:
             refuse_in_place(self.target)
         refuse_long_names(self.target)
@@ -380,13 +383,13 @@ class WritePlan:
 
 def format_of_target(kb: KB | None, target: str, wanted: str | None) -> str:
     """The format of a target: the wanted one, else that of a source with the same suffix, else by the target's name."""
-    name = format_named(wanted) if wanted else format_of(without_compression(target))
+    name = format_named(wanted, "to") if wanted else format_of(without_compression(target))
     if not wanted and kb is not None and kb.path is not None:
         is_same_format = name == format_of(without_compression(kb.path.name)) or _is_same(kb.path, target)
         name = kb.format if is_same_format or target == "-" else name
     if name is None:
-        known = listed(FORMATS.keys() - ONLY_READ)
-        raise ConfigError(target, f"the name does not tell the format. Say --format, one of: {known}.")
+        option, known = option_name("format", shell="to"), listed(FORMATS.keys() - ONLY_READ)
+        raise ConfigError(target, f"the name does not tell the format. Say {option}, one of: {known}.")
     return name
 
 

@@ -194,6 +194,20 @@ def test_run_files_presets_budgets_and_seeds_come_together(tmp_path):
     assert (run.seed, run.train.seconds) == (5, 120)
 
 
+def test_a_number_of_steps_replaces_the_time_of_a_preset_and_no_other():
+    from kbdisk.api.training import run_of
+
+    def limits(budget, config=None):
+        train = run_of("fast", budget, config, None, steps=40).train
+        return train.steps, train.seconds
+
+    assert limits(None) == (40, None)
+    assert limits("2m") == (40, 120)
+    with pytest.raises(ConfigError, match="steps: expected at least 1, got 0"):
+        run_of("fast", None, None, None, steps=0)
+    assert kbdisk.train(ROWS, config=None, preset="fast", steps=1, budget=60).trained.run.train.steps == 1
+
+
 def test_a_schema_may_be_one_a_file_or_inferred(made):
     assert made.record.facts["schema"] == SCHEMA
     assert replace(made.schema, rules=None) == kbdisk.Schema.read(SCHEMA)

@@ -21,9 +21,9 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["atomic"],
     ["schemas"],
     ["jsonio"],
+    ["styles"],
     ["loaders"],
     ["inspection"],
-    ["styles"],
     ["rng"],
     ["tensors"],
     ["leaves"],
@@ -51,9 +51,9 @@ GROUND = {
     "atomic",
     "schemas",
     "jsonio",
+    "styles",
     "loaders",
     "inspection",
-    "styles",
 }
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
@@ -130,7 +130,7 @@ FACADES = {("kbdisk.schemas.schema", "kbdisk.schemas.yaml")}  # Schema.read and 
 
 @for_each(
     "room",
-    ["completion", "data", "evaluation", "experts", "leaves", "model", "schemas", "store", "styles", "training"],
+    ["cli", "completion", "data", "evaluation", "experts", "leaves", "model", "schemas", "store", "styles", "training"],
 )
 def test_the_modules_of_a_room_import_each_other_without_a_circle(room):
     modules = {name for name in SOURCES if part(name) == room}
@@ -204,6 +204,15 @@ def loaded_after(code: str) -> set[str]:
 )
 def test_starting_up_loads_nothing_heavy(code):
     assert not loaded_after(code) & set(HEAVY)
+
+
+SLOW_TO_LOAD = ("kbdisk.api", "kbdisk.completion")
+
+
+@for_each("module", [module for module in SOURCES if part(module) == "cli"])
+def test_a_command_loads_what_takes_long_when_it_is_called(module):
+    loaded = imports_on_loading(SOURCES[module])
+    assert not {name for name in loaded if f"{name}.".startswith(tuple(f"{slow}." for slow in SLOW_TO_LOAD))}
 
 
 def test_nothing_in_the_ground_pulls_torch_in_by_a_detour():

@@ -106,7 +106,7 @@ def test_bad_input_is_one_line_and_status_2(command, name, content, complaint, t
 @for_each(
     ("options", "complaint"),
     [
-        (["--format", "yaml"], "--format: unknown format 'yaml'. Known formats: "),
+        (["--from", "yaml"], "--from: unknown format 'yaml'. Known formats: "),
         (["--id", "a..b"], "--id: expected a path such as launch.year"),
         (["--context", "http://ex.org/c"], "--context: expected IRI=FILE"),
         (["--context", "http://ex.org/c=none.json"], "--context: none.json cannot be read: no such file or directory."),
@@ -147,22 +147,22 @@ def test_an_option_that_the_format_of_the_source_does_not_heed_is_refused(
 
 
 @for_each(
-    ("command", "option"),
+    "command",
     [
-        (["inspect"], "--format"),
-        (["write", "--out", "o.csv"], "--from"),
-        (["complete", "--dry-run", "--model", "m"], "--from"),
+        ["inspect"],
+        ["write", "--out", "o.csv"],
+        ["complete", "--dry-run", "--model", "m"],
     ],
 )
 def test_who_has_json_of_the_other_kind_is_told_the_option_of_the_source(
-    command, option, run, tmp_path, monkeypatch, tiny_folder
+    command, run, tmp_path, monkeypatch, tiny_folder
 ):
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_text('{\n "id": 1\n}\n')
     Path("m").symlink_to(tiny_folder)
     status, _, err = run(command[0], "a.jsonl", *command[1:])
     assert (status, err.count("\n")) == (2, 1)
-    assert err.endswith(f"say {option} json.\n")
+    assert err.endswith("say --from json.\n")
 
 
 def test_what_is_skipped_names_the_option_of_the_source_too(run, tmp_path):
@@ -174,7 +174,7 @@ def test_what_is_skipped_names_the_option_of_the_source_too(run, tmp_path):
 
 def test_a_warning_is_one_line_on_standard_error(tmp_path, run):
     (tmp_path / "a.jsonl").write_text('{"a": 1, "a": 2}\n')
-    status, out, err = run("write", tmp_path / "a.jsonl", "--out", "-", "--format", "json", "-q")
+    status, out, err = run("write", tmp_path / "a.jsonl", "--out", "-", "--to", "json", "-q")
     assert status == 0
     assert json.loads(out) == [{"@id": "1", "a": 2}] or json.loads(out) == [{"a": 2}]
     (line,) = err.splitlines()
@@ -185,7 +185,7 @@ def test_a_reader_who_has_had_enough_is_no_fault():
     shell = f"{sys.executable} -m kbdisk inspect {PHONES} --json --examples 100 | head -c 10; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
     assert done.stderr == ""
-    shell = f"{sys.executable} -m kbdisk write {PHONES} --out - --format json -q | true; echo ${{PIPESTATUS[0]}}"
+    shell = f"{sys.executable} -m kbdisk write {PHONES} --out - --to json -q | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout in ("141\n", "0\n")
@@ -246,7 +246,7 @@ def test_what_can_be_refused_at_once_is_refused_before_torch_is_imported(tmp_pat
         ("train", "none.ttl"): "none.ttl: no such file.",
         ("complete", "none.ttl", "--out", "x.ttl"): "none.ttl: no such file.",
         ("complete", kb, "--out", kb): "is the source itself",
-        ("complete", kb, "--out", tiny_folder / "config.json", "--format", "jsonl"): "exists already",
+        ("complete", kb, "--out", tiny_folder / "config.json", "--to", "jsonl"): "exists already",
         ("complete", kb, "--out", tmp_path / "x.jsonl", "--model", "nowhere"): "nowhere: no such folder",
     }
     script = (
@@ -361,7 +361,7 @@ def test_what_is_skipped_is_named_and_the_status_is_1(tmp_path, run):
 
 def test_standard_input_is_a_source():
     done = subprocess.run(
-        [*KBDISK, "inspect", "-", "--format", "csv"], input="id,n\na,1\nb,\n", capture_output=True, text=True
+        [*KBDISK, "inspect", "-", "--from", "csv"], input="id,n\na,1\nb,\n", capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("<stdin>  csv, 2 entities")
@@ -369,7 +369,7 @@ def test_standard_input_is_a_source():
 
 def watched(patience: str, *arguments: object) -> str:
     """What a terminal gets from a command; the patience is cut short so that any reading takes long."""
-    code = "import sys; from kbdisk.cli import main, sources; sources.PATIENCE = sources.STEP = float(sys.argv.pop(1)); main(sys.argv[1:])"
+    code = "import sys; from kbdisk.cli import main, progress; progress.PATIENCE = progress.INTERVAL = float(sys.argv.pop(1)); main(sys.argv[1:])"
     mine, its = pty.openpty()
     command = [sys.executable, "-c", code, patience, *map(str, arguments)]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=its, env=os.environ | {"TERM": "xterm"})
@@ -434,7 +434,7 @@ def test_a_sidecar_that_told_of_another_file_is_set_aside_with_a_word(kb, tmp_pa
         status, _, err = run("write", kb, "--out", out, "--force")
         kept = Path(f"{sidecar}.{name}")
         assert (status, kept.read_text(), sidecar.exists()) == (0, rows, False)
-        assert err.endswith(f"{sidecar} told of the file that was there before: it is now {kept}\n")
+        assert err.endswith(f"{sidecar} belonged to the file that was there before: it is now {kept}\n")
 
 
 def test_a_source_that_is_written_in_place_keeps_its_sidecar(kb, tmp_path, run):
@@ -454,11 +454,11 @@ def test_what_kbdisk_filled_in_is_told_beside_the_target_too(kb, tmp_path, run, 
     Path(f"{kb}.provenance.jsonl").write_text(ROW)
     out, sidecar = tmp_path / target, tmp_path / f"{target}.provenance.jsonl"
     status, _, err = run("write", kb, "--out", out)
-    assert (status, err) == (0, f"wrote {out}\n1 value that kbdisk filled in: told in {sidecar}\n")
+    assert (status, err) == (0, f"wrote {out}\n1 value that kbdisk filled in: their provenance is in {sidecar}\n")
     assert json.loads(sidecar.read_text()).items() >= json.loads(ROW).items()
     assert [bool(entity.made) for entity in given_entities(kbdisk.load(out))] == [True, False]
     _, _, err = run("write", kb, "--out", out, "--force")
-    assert f"{sidecar} told of the file that was there before: it is now {sidecar}.old\n" in err
+    assert f"{sidecar} belonged to the file that was there before: it is now {sidecar}.old\n" in err
     assert sidecar.read_text() == Path(f"{sidecar}.old").read_text()
 
 
@@ -479,7 +479,7 @@ def test_on_standard_output_what_kbdisk_filled_in_is_counted(kb, run):
     Path(f"{kb}.provenance.jsonl").write_text(ROW)
     status, out, err = run("write", kb, "--out", "-")
     assert (status, out) == (0, kb.read_text())
-    assert "1 value that kbdisk filled in: nothing tells them from given ones on standard output" in err
+    assert "1 value that kbdisk filled in: standard output does not tell them from given ones" in err
 
 
 def test_no_target_is_written_where_its_sidecar_cannot_be(kb, tmp_path, run):
@@ -742,7 +742,7 @@ def test_cells_that_stand_for_no_value_are_named(tmp_path, run):
 
 def test_formats_go_by_their_suffixes_too(tmp_path, run):
     (tmp_path / "a").write_text("<http://e/a> <http://e/p> 1 .")
-    assert run("inspect", tmp_path / "a", "--format", "ttl")[0] == 0
+    assert run("inspect", tmp_path / "a", "--from", "ttl")[0] == 0
 
 
 def test_a_link_that_is_no_iri_is_refused_among_iris(tmp_path, run):

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 from models import EXAMPLES
 
-from kbdisk.cli.charts import bars, blocks, nice, number_text, percent
+from kbdisk.cli.belief import bars, blocks, round_step
+from kbdisk.cli.tables import number_text, percent
 
 PHONES = str(EXAMPLES / "phones.jsonl")
 
@@ -30,9 +31,15 @@ def test_a_number_is_told_with_its_bounds_and_a_chart(told):
     status, said, err = told("--path", "weight")
     assert (status, err) == (0, "")
     assert said.startswith("weight.value  of nokia-3310, number\n")
-    for fact in (r"median +\d+ g, right by", r"mean +[\d.]+ g", r"mode +\d+ g", r"50 % +[\d.]+ … [\d.]+ g", r"90 % +"):
+    for fact in (
+        r"median +\d+ g, within [\d.]+ of the truth in",
+        r"mean +[\d.]+ g",
+        r"mode +\d+ g",
+        r"50 % +[\d.]+ … [\d.]+ g",
+        r"90 % +",
+    ):
         assert re.search(f"^{fact}", said, re.MULTILINE), fact
-    assert re.search(r"^given +133 g, above \d+ % of what is believed; its probability is", said, re.MULTILINE)
+    assert re.search(r"^given +133 g, above \d+ % of the distribution; its probability is", said, re.MULTILINE)
     [line] = [line for line in said.splitlines() if "█" in line and "given" in line]
     low, high = map(int, re.match(r"(\d+) … (\d+)", line).groups())
     assert low <= 133 <= high
@@ -210,8 +217,8 @@ def test_shares_have_digits_where_they_matter(share, text):
 
 @pytest.mark.parametrize(("step", "found"), [(0.3, 0.5), (1, 1), (1.1, 2), (7, 10), (130, 200), (0, 1), (math.nan, 1)])
 def test_steps_are_round(step, found):
-    assert nice(step) == pytest.approx(found)
-    assert nice(step, whole=True) >= 1
+    assert round_step(step) == pytest.approx(found)
+    assert round_step(step, is_whole=True) >= 1
 
 
 @pytest.mark.parametrize(
@@ -238,5 +245,5 @@ def test_a_number_far_off_has_a_bar_all_the_same():
         cdf=lambda x: min(max(x / 10, 0), 1),
     )
     *_, last = bars(flat)
-    assert (last.given, last.mark) == (True, "given")
+    assert (last.is_given, last.mark) == (True, "given")
     assert last.label.startswith("from ")

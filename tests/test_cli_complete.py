@@ -24,9 +24,9 @@ from models import QUICK, calibrated, phones, tiny
 
 import kbdisk
 from kbdisk.api.ownmodel import fitting_budget, told_apart
-from kbdisk.cli import complete as command
-from kbdisk.cli.completed import as_tables
-from kbdisk.cli.sources import OPTIONS as SOURCE_OPTIONS
+from kbdisk.cli.complete import complete as command
+from kbdisk.cli.options import SOURCE_OPTIONS
+from kbdisk.cli.summary import render_summary
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Row, Summary
@@ -481,12 +481,12 @@ def test_quiet_says_nothing_and_verbose_every_value(few):
     assert all(f"{row['id']}  {row['path']}  " in err for row in rows("b.jsonl"))
 
 
-@about("--format")
-def test_a_format_can_be_named(few):
-    status, out, _ = few("--out", "-", "--format", "csv", "-q")
+@about("--to")
+def test_the_format_of_a_target_can_be_named(few):
+    status, out, _ = few("--out", "-", "--to", "csv", "-q")
     assert status == 0
     assert out.startswith("id,name,brand,launch.year")
-    few("--out", "done.data", "--format", "jsonl")
+    few("--out", "done.data", "--to", "jsonl")
     assert len(Path("done.data").read_text().splitlines()) == len(FEW)
 
 
@@ -503,7 +503,7 @@ def test_standard_output_gets_the_source_with_what_is_new(few):
     status, out, err = few("--out", "-")
     _, _, beside = few("--out", "done.jsonl")
     assert status == 0
-    assert err.splitlines()[-1].startswith("nothing there tells what is filled in from what was given")
+    assert err.splitlines()[-1].startswith("nothing there tells filled values from given ones")
     assert "nothing there" not in beside
     assert out == Path("done.jsonl").read_text()
     assert not Path("-.provenance.jsonl").exists()
@@ -764,6 +764,39 @@ def test_without_a_model_one_is_trained_kept_and_used_again_while_all_is_the_sam
     assert not Path("phones.jsonl.kbdisk.training").exists()
 
 
+@about("--steps")
+def test_so_many_steps_are_trained_whatever_their_time(run, place, quick):
+    def train(steps: int) -> tuple[str, dict]:
+        status, _, err = run("phones.jsonl", "--out", "done.jsonl", "--force", "--preset", "fast", "--steps", steps)
+        assert status == 0, err
+        return err, json.loads(Path("phones.jsonl.kbdisk/config.json").read_text())
+
+    err, config = train(7)
+    assert "training on 63 entities of phones.jsonl, for 7 steps at most\n" in err
+    assert (config["facts"]["steps"], config["run"]["train"]["seconds"]) == (7, None)
+    assert "using the model in phones.jsonl.kbdisk" in train(7)[0]
+    assert train(8)[1]["facts"]["steps"] == 8
+
+
+@about("--keep")
+def test_a_new_model_is_kept_in_the_named_folder_and_used_again_from_there(run, place, quick):
+    Path("models").mkdir()
+    before = sorted(place.rglob("*"))
+    options = ("phones.jsonl", "--keep", "models/mine.kbdisk", *SOON)
+    assert run(*options, "--dry-run")[0] == 0
+    assert sorted(place.rglob("*")) == before
+    status, _, err = run(*options, "--out", "done.jsonl", "--fill", "all")
+    assert status == 0, err
+    assert "by the model in models/mine.kbdisk" in err
+    assert {row["model"]["name"] for row in rows("done.jsonl")} == {"mine.kbdisk"}
+    assert [file.name for file in Path("models").iterdir()] == ["mine.kbdisk"]
+    assert not Path("phones.jsonl.kbdisk").exists()
+    weights = Path("models/mine.kbdisk/model.safetensors").read_bytes()
+    assert "using the model in models/mine.kbdisk" in run(*options, "--out", "again.jsonl")[2]
+    assert "training on" in run(*options, "--out", "other.jsonl", "--seed", 1)[2]
+    assert Path("models/mine.kbdisk/model.safetensors").read_bytes() != weights
+
+
 SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in ("phones.json", "phones.csv", "elements.ttl")]
 
 
@@ -872,11 +905,29 @@ def test_the_budget_fits_the_size():
         (["phones.jsonl", "--out", "."], "."),
         (
             ["phones.jsonl", "--out", "x.what"],
-            "x.what: the name does not tell the format. Say --format, one of: csv, json, jsonl,",
+            "x.what: the name does not tell the format. Say --to, one of: csv, json, jsonl,",
         ),
         (["phones.jsonl", "--out", "x.csv", "--insert"], "--insert: needs the format of the source"),
         (["phones.jsonl", "--out", "x.jsonl", "--model", "none.kbdisk"], "none.kbdisk"),
         (["phones.jsonl", "--out", "x.jsonl", "--model", "phones.kbdisk", "--budget", "1m"], "--budget: says how"),
+        (
+            ["phones.jsonl", "--out", "x.jsonl", "--model", "phones.kbdisk", "--steps", "5"],
+            "--steps: says how to train",
+        ),
+        (["phones.jsonl", "--out", "x.jsonl", "--steps", "0"], "0 is not in the range x>=1"),
+        (
+            ["phones.jsonl", "--out", "x.jsonl", "--model", "phones.kbdisk", "--keep", "m"],
+            "--keep: is for a newly trained model, and --model names a trained one.",
+        ),
+        (
+            ["phones.jsonl", "--out", "x.jsonl", "--keep", "phones.yaml"],
+            "phones.yaml: expected a folder or nothing, got a file.",
+        ),
+        (["phones.jsonl", "--out", "x.jsonl", "--keep", "no/m"], "no/m: cannot be written: no such directory."),
+        (
+            ["phones.jsonl", "--out", "x.jsonl", "--keep", "x.jsonl"],
+            "--keep: x.jsonl is the target, too. Choose another name.",
+        ),
         (["phones.jsonl", "--out", "x.jsonl", "--in-place"], "--in-place: x.jsonl is not the source"),
         (["phones.jsonl", "elements.ttl", "--in-place"], "--in-place: needs one source alone"),
         (["phones.jsonl", "-", "--out", "x.jsonl"], "-: expected files where there are several"),
@@ -1030,7 +1081,7 @@ def test_the_constant_and_what_is_held_back_are_told_however_narrow_the_terminal
         of = Row("", path, 12, filled, Counter({"unlikely to be recorded": 12 - filled}), Counter([path]), "", 4.5)
         of.quality = summary.quality
         summary.rows["", path] = of
-    lines = as_tables({"target": None}, summary).splitlines()
+    lines = render_summary({"target": None}, summary).splitlines()
     assert max(map(len, lines)) <= columns
     sure = [] if columns == 60 else ["50", "%"]
     beside = ["3:", "unlikely", "to", "be", "recorded"] if columns >= 100 else []
@@ -1048,7 +1099,7 @@ def test_an_error_is_told_in_the_unit(monkeypatch, unit, shown):
     summary.rows["", ("density",)] = Row(
         "", ("density",), 3, 3, leaves=Counter([("density", "value")]), unit=unit, quality=summary.quality
     )
-    assert f"1.25 {shown} MAE".replace("  ", " ") in as_tables({"target": None}, summary)
+    assert f"1.25 {shown} MAE".replace("  ", " ") in render_summary({"target": None}, summary)
 
 
 # ---------------------------------------------------------------- killed

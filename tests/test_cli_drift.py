@@ -145,7 +145,7 @@ def test_entities_that_are_unlike_are_counted_in_one_line_in_json_and_in_the_pro
     status, _, err = run(*everything)
     assert status == 0, err
     assert line in err
-    assert "): confidence reaches less far there.\n" in err
+    assert "): confidence is less reliable there.\n" in err
     rows = [json.loads(row) for row in Path("done.jsonl.provenance.jsonl").read_text().splitlines()]
     flagged = {row["id"] for row in rows if "unlike" in row}
     assert flagged

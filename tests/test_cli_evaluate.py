@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from kbdisk.cli.evaluate import CURVE_LIMIT, CURVE_TEXTS, LIMIT, TEXTS, evaluate
-from kbdisk.cli.scoretables import error, in_a_line
+from kbdisk.cli.evaluate import (
+    MAX_CURVE_TEXTS,
+    MAX_CURVE_VALUES,
+    MAX_TEXTS,
+    MAX_VALUES,
+    describe_summary,
+    error_text,
+    evaluate,
+)
 from kbdisk.evaluation import BASELINES
 from kbdisk.evaluation.curve import LIMIT as OF_CURVE
 from kbdisk.evaluation.curve import SHARES
@@ -26,7 +33,7 @@ def test_held_out_entities_are_scored_where_the_model_was_trained_on_the_source(
     status, out, err = run("evaluate", tiny_folder, PHONES, *FAST)
     lines = out.splitlines()
     assert (status, err) == (0, "")
-    assert lines[0] == f"{PHONES}: 6 entities asked about by {tiny_folder}"
+    assert lines[0] == f"{PHONES}: 6 entities scored with {tiny_folder}"
     assert lines[1] == "6 were held out in training; 57 entities that it was trained on are left out (--all)."
     assert lines[3].split() == ["path", "known", "n", "metric", "constant", "ours", "better", "within", "nats"]
     first = [line.split()[0] for line in lines[4:9]]
@@ -35,7 +42,7 @@ def test_held_out_entities_are_scored_where_the_model_was_trained_on_the_source(
     assert year[1:4] == ["57", "5", "MAE"]
     assert len(year) == 11  # two percent signs stand apart
     assert any(
-        line.startswith("Not all values were asked for (--limit): n of them, drawn, of launch.year (6)")
+        line.startswith("Not all values were scored (--limit), but a random sample of n of them: launch.year (6)")
         for line in lines
     )
     assert lines[-1].startswith("Better than the constant on ")
@@ -50,14 +57,14 @@ def test_it_fits_eighty_columns(run, tiny_folder):
 
 def test_it_says_plainly_where_the_model_was_trained_on_what_it_scores(run, tiny_folder, tiny_model, tmp_path):
     _, out, _ = run("evaluate", tiny_folder, PHONES, *FAST, "--all")
-    assert "The model was trained on 57 of these: the figures are better than it is." in out
+    assert "The model was trained on 57 of these: its true errors are larger." in out
     known = set(tiny_model.record.training)
     lines = [line for line in PHONES.read_text().splitlines() if json.loads(line)["id"] in known]
     (tmp_path / "seen.jsonl").write_text("\n".join(lines))
     status, out, _ = run("evaluate", tiny_folder, tmp_path / "seen.jsonl", *FAST)
     assert status == 0
-    assert "57 entities asked about" in out
-    assert "The model was trained on all of these: the figures are better than it is." in out
+    assert "57 entities scored" in out
+    assert "The model was trained on all of these: its true errors are larger." in out
 
 
 def test_entities_that_the_model_never_met_are_scored_without_a_word(run, tiny_folder, tmp_path):
@@ -69,7 +76,7 @@ def test_entities_that_the_model_never_met_are_scored_without_a_word(run, tiny_f
     assert found["entities"] == {"asked": 1, "held_out": 0, "new": 1, "trained_on": 0}
     assert [row["path"] for row in found["rows"]] == ["brand", "launch.year", "launch.month", "os"]
     assert found["summary"]["properties"] <= 4
-    assert found["limit"] == LIMIT
+    assert found["limit"] == MAX_VALUES
     row = found["rows"][1]
     assert row["n"] == row["of"] == 1
     assert row["mae"] == pytest.approx(row["rmse"], abs=5)
@@ -117,7 +124,7 @@ def test_baselines_stand_beside_the_model(run, tiny_folder):
     rows = {line.split()[0]: line.split() for line in lines[4:7]}
     assert rows["name"][5] == "–"
     assert rows["os"][5:7] == ["0.0", "%"]  # it follows from the brand
-    assert "gbdt cannot tell name (text, which trees cannot tell)." in lines
+    assert "gbdt cannot predict name (text, which trees cannot tell)." in lines
     assert lines[-1].startswith("Better than gbdt on ")
     assert lines[-2].startswith("Better than the constant on ")
     _, out, _ = run(
@@ -196,21 +203,21 @@ def test_skipped_lines_are_a_finding(run, tiny_folder, tmp_path):
     (tmp_path / "new.jsonl").write_text('{"id": "new", "os": "Android"}\n{"id": \n')
     status, out, _ = run("evaluate", tiny_folder, tmp_path / "new.jsonl", "--skip-errors")
     assert status == 1
-    assert "1 entity asked about" in out
+    assert "1 entity scored" in out
 
 
 def test_a_limit_that_is_told_holds_for_texts_too(run, tiny_folder, monkeypatch):
-    monkeypatch.setattr(sys.modules["kbdisk.cli.evaluate"], "TEXTS", 3)
+    monkeypatch.setattr(sys.modules["kbdisk.cli.evaluate"], "MAX_TEXTS", 3)
     for told, wanted in ((), 3), (("--limit", 5), 5):
         _, out, _ = run("evaluate", tiny_folder, PHONES, "--only", "name", "--json", *told)
         assert [row["n"] for row in json.loads(out)["rows"]] == [wanted]
 
 
 def test_the_limits_in_the_help_are_those_of_the_library():
-    assert Scope().limit == LIMIT
-    assert Scope().texts == TEXTS
+    assert Scope().limit == MAX_VALUES
+    assert Scope().texts == MAX_TEXTS
 
-    assert (OF_CURVE, TEXTS_OF_CURVE) == (CURVE_LIMIT, CURVE_TEXTS)
+    assert (OF_CURVE, TEXTS_OF_CURVE) == (MAX_CURVE_VALUES, MAX_CURVE_TEXTS)
 
 
 def test_the_help_names_every_baseline():
@@ -219,16 +226,16 @@ def test_the_help_names_every_baseline():
 
 
 def test_errors_are_shown_in_few_digits():
-    assert [error("MAE", one) for one in (None, 0.0, 0.12345, 12.345, 999.9, 1234.5, 123456.7)] == [
+    assert [error_text("MAE", one) for one in (None, 0.0, 0.12345, 12.345, 999.9, 1234.5, 123456.7)] == [
         "–", "0", "0.123", "12.3", "1,000", "1,234", "123,457",
     ]  # fmt: skip
-    assert [error("error rate", one) for one in (0.0, 0.123, 1.0)] == ["0.0 %", "12.3 %", "100.0 %"]
+    assert [error_text("error rate", one) for one in (0.0, 0.123, 1.0)] == ["0.0 %", "12.3 %", "100.0 %"]
 
 
 def test_the_last_line_tells_it_all():
-    assert in_a_line(Summary(17, 15, 0.532, 0.781)) == (
+    assert describe_summary(Summary(17, 15, 0.532, 0.781)) == (
         "Better than the constant on 15 of 17 properties; its error is 0.53 of the constant's on average; "
         "a value costs 0.78 nats less."
     )
-    assert in_a_line(Summary(1, 0, 1.5, -0.1)).endswith("a value costs 0.10 nats more.")
-    assert in_a_line(Summary(0, 0, None, None)).startswith("Nothing to compare")
+    assert describe_summary(Summary(1, 0, 1.5, -0.1)).endswith("a value costs 0.10 nats more.")
+    assert describe_summary(Summary(0, 0, None, None)).startswith("Nothing to compare")

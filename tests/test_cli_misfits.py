@@ -18,7 +18,7 @@ SCHEMA = 'kbdisk: 1\nclasses: {"": {properties: {make: number, price: {kind: num
 TOLD = (
     "cars.json: 60 values of make do not fit the schema (expected a number): they are left out\n"
     "cars.json: 1 value of price does not fit the schema (expected a number of at most 20): it is left out\n"
-    "kbdisk schema check tells all that does not fit\n"
+    "kbdisk schema check lists all that does not fit\n"
 )
 
 

@@ -91,13 +91,13 @@ def test_values_are_written_as_those_of_the_source_are(tmp_path, run):
         assert all(re.fullmatch(forms[key], str(value)) for key, value in one.items()), one
     save(replace(trained, styles=None), tmp_path / "older")
     for folder, form, typed in (("older", "jsonl", '{"@date"'), ("m", "ntriples", "XMLSchema#date>")):
-        assert typed in run("sample", tmp_path / folder, "--out", "-", "--format", form)[1]
+        assert typed in run("sample", tmp_path / folder, "--out", "-", "--to", form)[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "json", "turtle", "ntriples", "jsonl"])
 def test_any_format_goes_to_standard_output(tiny_folder, format, run):
-    status, said, told = run("sample", tiny_folder, "-n", 3, "--out", "-", "--format", format)
+    status, said, told = run("sample", tiny_folder, "-n", 3, "--out", "-", "--to", format)
     assert status == 0
     assert said.count("new-") >= 3
     assert told.startswith("wrote standard output, 3 entities, ")
@@ -159,7 +159,7 @@ def test_a_target_is_not_replaced_unasked(tiny_folder, out, run):
         (["--given", "brand[=x"], "error: --given: expected a path such as launch.year"),
         (["--class", "Phone"], "error: --class: the model has no class 'Phone'; its one class has no name: leave --class out."),
         (["--device", "abacus"], "error: --device: expected auto, cpu or a device that is there, got 'abacus'"),
-        (["--format", "doc"], "error: --format: unknown format 'doc'."),
+        (["--to", "doc"], "error: --to: unknown format 'doc'."),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(tiny_folder, out, run, arguments, complaint):

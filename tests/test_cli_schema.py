@@ -14,7 +14,7 @@ import yaml
 from tables import for_each
 
 from kbdisk.cli import main
-from kbdisk.cli.schemawords import constraints, kind_name
+from kbdisk.cli.schema_tables import kind_name, property_text
 from kbdisk.schemas import library
 from kbdisk.schemas.composites import COMPOSITES
 from kbdisk.schemas.kinds import KINDS
@@ -206,7 +206,7 @@ def test_show_as_json_has_what_the_file_says_and_every_leaf(run):
 @for_each("kind", [*(row.example for row in KINDS.values()), *(row.example for row in COMPOSITES.values())])
 def test_every_kind_has_a_name_and_says_what_holds_of_it(kind):
     assert kind_name(kind).split()[0] in {*KINDS, *COMPOSITES}
-    assert "<" not in constraints(Property(kind)).replace(" < ", "")  # no repr of an object
+    assert "<" not in property_text(Property(kind)).replace(" < ", "")  # no repr of an object
 
 
 def test_the_library_lists_every_schema(run):

@@ -97,7 +97,7 @@ def test_json_is_the_whole_record(folder, run, tiny_model):
 def test_a_model_of_which_nothing_was_measured_says_so(tiny_model, tmp_path, run):
     save(tiny_model, tmp_path / "bare")
     _, out, _ = run("show", tmp_path / "bare")
-    assert out.endswith("Nothing was held out, or nothing of it was measured.\n")
+    assert out.endswith("Nothing was held out, or none of it was measured.\n")
 
 
 @pytest.mark.parametrize(

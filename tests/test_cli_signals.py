@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from kbdisk.cli.signals import NAMES, Stopped, stoppable
+from kbdisk.cli.main import SIGNALS, Stopped, stoppable
 
-NUMBERS = [getattr(signal, name) for name in NAMES]
+NUMBERS = [getattr(signal, name) for name in SIGNALS]
 
 WAITS = """
 import signal, sys, time

@@ -21,7 +21,7 @@ import pytest
 from models import run_file
 
 import kbdisk
-from kbdisk.cli import train as command
+from kbdisk.cli.train import train as command
 from kbdisk.schemas.schema import Schema
 from kbdisk.store.card import quality
 from kbdisk.training.loop import Trainer
@@ -133,11 +133,11 @@ def test_a_class_is_trained_on_alone(place, run):
     assert list(kbdisk.open(place / "kb.ttl.kbdisk").schema.classes) == ["City"]
 
 
-def test_a_few_entities_are_trained_on_and_nobody_knows_how_good_that_is(place, run):
+def test_a_few_entities_are_trained_on_and_their_model_is_said_to_be_of_unknown_quality(place, run):
     (place / "few.jsonl").write_text("".join((place / "kb.jsonl").read_text().splitlines(keepends=True)[:4]))
     status, _, err = run("few.jsonl", "--config", "run.toml")
     assert status == 0
-    assert "Nothing was held out of so few entities, so nobody knows how good it is." in err
+    assert "Nothing was held out of so few entities, so its quality is unknown." in err
 
 
 @pytest.mark.slow
@@ -179,9 +179,29 @@ def clock(monkeypatch) -> SimpleNamespace:
 def test_a_budget_bounds_the_time(place, run, clock):
     _, out, _ = run("kb.jsonl", "--preset", "fast", "--budget", "0.5s", "--json", "-q")
     facts = json.loads(out)["facts"]
-    assert 5 <= facts["steps"] == clock.steps < 10  # of 0.05 s each
+    assert 3 <= facts["steps"] == clock.steps < 10  # of 0.05 s each; three show that there will not be enough
     assert facts["seconds"] <= 0.5
     assert kbdisk.open(place / "kb.jsonl.kbdisk").trained.run.train.seconds == 0.5
+
+
+def test_of_steps_and_a_budget_whichever_ends_first_ends_a_training(place, run, clock):
+    alone = "".join(f"[{expert}]\nshare = 0\n" for expert in ("label_regression", "boosted_trees", "presence_trees"))
+    (place / "alone.toml").write_text(
+        run_file(4) + alone
+    )  # where there are experts, so few steps are not worth their time
+    for steps, expected in ((4, range(4, 5)), (1000, range(5, 10))):
+        clock.steps = 0
+        choices = ("--config", "alone.toml", "--budget", "0.5s", "--steps", steps, "--force")
+        _, out, _ = run("kb.jsonl", *choices, "--json", "-q")
+        facts = json.loads(out)["facts"]
+        assert facts["steps"] == clock.steps
+        assert facts["steps"] in expected
+        assert facts["seconds"] <= 0.5
+
+
+def test_without_a_budget_so_many_steps_are_trained_whatever_their_time(place, run, clock):
+    _, out, _ = run("kb.jsonl", "--config", "run.toml", "--preset", "fast", "--steps", 1500, "--json", "-q")
+    assert json.loads(out)["facts"]["steps"] == clock.steps > 1200  # the 60 seconds of the preset
 
 
 def test_what_cannot_be_read_is_skipped_on_request_and_told(place, run):
@@ -216,7 +236,7 @@ def test_what_cannot_be_read_is_skipped_on_request_and_told(place, run):
         (["one.jsonl"], "one.jsonl: expected at least 2 entities, got 1.\n"),
         (["page.json"], "page.json: expected at least 2 entities, got 1. If the entities are those listed in 'items', make that list the whole file.\n"),
         (["empty.jsonl"], "empty.jsonl: expected some data, got an empty file."),
-        (["-", "--format", "jsonl"], "--out: - is no file that a model could stand beside. Say --out MODEL."),
+        (["-", "--from", "jsonl"], "--out: - is no file that a model could stand beside. Say --out MODEL."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(arguments, complaint, place, run):

@@ -230,6 +230,17 @@ def test_without_a_model_one_is_trained_kept_beside_the_source_and_used_again(pl
     assert all(at(new[row["id"]], read_path(row["path"])) == row["value"] for row in first.rows)
 
 
+def test_a_new_model_is_kept_where_that_is_wanted_after_so_many_steps(place, monkeypatch):
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
+    rows = [{"id": f"e{n}", "x": n % 7 if n % 4 else None, "y": "ab"[n % 2]} for n in range(80)]
+    lines: list[str] = []
+    for _ in range(2):
+        completed = kbdisk.complete(rows, preset="fast", steps=3, keep="kept", report=lines.append)
+        assert completed.source.folder == "kept"
+    assert lines == ["training on 80 entities of <memory>, for 3 steps at most", "using the model in kept"]
+    assert kbdisk.open("kept").record.facts["steps"] == 3
+
+
 def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch):
     monkeypatch.setitem(PRESETS, "fast", QUICK)
     monkeypatch.setattr(training, "MIN_STEPS", 1)
@@ -283,6 +294,13 @@ def test_a_model_that_is_open_completes_entities_of_python(place):
         ({"min_confidence": "high"}, ConfigError, "--min-confidence: expected 0 to 1, got high."),
         ({"treshold": 0.5}, ConfigError, "treshold: expected one of fill, only, classes, "),
         ({"budget": "1m"}, ConfigError, "budget: says how to train, and model what was trained. Leave one out."),
+        ({"steps": 3}, ConfigError, "steps: says how to train, and model what was trained. Leave one out."),
+        (
+            {"keep": "kept"},
+            ConfigError,
+            "keep: is for a newly trained model, and model is a trained one. Leave one out.",
+        ),
+        ({"model": None, "keep": "no/kept"}, KBDiskError, "no/kept: cannot be written: no such directory."),
         ({"only": "a..b"}, ConfigError, "a..b: expected a path"),
         ({"only": ["wieght"]}, SchemaError, "wieght: expected a path of the schema"),
         ({"classes": ["Pear"]}, KBDiskError, "Pear"),

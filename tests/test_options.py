@@ -23,11 +23,13 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.cli import main
-from kbdisk.cli.sources import OPTIONS
+from kbdisk.cli.options import SOURCE_OPTIONS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 COMMANDS = ["train", "complete", "sample", "evaluate", "belief", "why", "show"]
-READING = {name for option in OPTIONS for name in option(lambda: None).__click_params__[0].opts}  # how SOURCE is read
+READING = {
+    name for option in SOURCE_OPTIONS for name in option(lambda: None).__click_params__[0].opts
+}  # how SOURCE is read
 
 
 class Result(NamedTuple):
@@ -140,12 +142,13 @@ ROWS: list[Row] = [
     ("train", "--out", TRAIN, ("--out", "m"), lambda c: c.told.status == 0 and weights("m") != b""),
     ("train", "--preset", TRAIN, ("--preset", "best"), lambda c: facts(c)["preset"] == "best"),
     ("train", "--budget", ("kb.jsonl", "--config", "endless.toml", "-q"), ("--budget", "1s"), lambda c: facts(c)["train"]["seconds"] == 1),
+    ("train", "--steps", TRAIN, ("--steps", "6"), lambda c: (facts(c)["train"]["steps"], facts(c)["train"]["seconds"]) == (6, None)),
     ("train", "--config", TRAIN, ("--config", "other.toml"), lambda c: facts(c)["train"]["steps"] == 3),
     ("train", "--seed", TRAIN, ("--seed", "1"), lambda c: len(set(again(c))) == 2),
     ("train", "--device", TRAIN, ("--device", "tpu"), is_missing_device),
     ("train", "--resume", TRAIN, ("--resume",), resumed),
     ("train", "--force", TRAIN, ("--force",), lambda c: (c.without.status, c.run("train", *TRAIN)[0], c.told.status) == (0, 2, 0)),
-    ("train", "--format", ("kb.txt", *TRAIN[1:]), ("--format", "jsonl"), lambda c: (c.without.status, c.told.status) == (2, 0)),
+    ("train", "--from", ("kb.txt", *TRAIN[1:]), ("--from", "jsonl"), lambda c: (c.without.status, c.told.status) == (2, 0)),
     ("train", "--class", TRAIN, ("--class", "Purple"), lambda c: c.told.status == 2 and "Purple" in c.told.err),
     ("train", "--json", TRAIN, ("--json",), lambda c: c.told.json["model"] == "kb.jsonl.kbdisk"),
     ("train", "--quiet", TRAIN[:3], ("--quiet",), lambda c: c.told == (0, "", "")),
@@ -153,8 +156,8 @@ ROWS: list[Row] = [
     ("sample", "-n", SAMPLE, ("-n", "5"), lambda c: [len(one) for one in sampled(c)] == [3, 5]),
     ("sample", "--given", SAMPLE, ("--given", "brand=Nokia"), lambda c: {one["brand"] for one in sampled(c)[1]} == {"Nokia"}),
     ("sample", "--class", SAMPLE, ("--class", "Pear"), lambda c: c.told.status == 2 and "Pear" in c.told.err),
-    ("sample", "--out", SAMPLE, ("--out", "-", "--format", "jsonl"), lambda c: len(c.told.out.splitlines()) == 3 and not Path("new.jsonl").exists()),
-    ("sample", "--format", SAMPLE, ("--format", "csv"), lambda c: c.told.status == 0 and "brand" in Path("new.jsonl").read_text().splitlines()[0].split(",")),
+    ("sample", "--out", SAMPLE, ("--out", "-", "--to", "jsonl"), lambda c: len(c.told.out.splitlines()) == 3 and not Path("new.jsonl").exists()),
+    ("sample", "--to", SAMPLE, ("--to", "csv"), lambda c: c.told.status == 0 and "brand" in Path("new.jsonl").read_text().splitlines()[0].split(",")),
     ("sample", "--text", SAMPLE, ("--text",), lambda c: ["name" in one for one in sampled(c)[1]] == [True] * 3),
     ("sample", "--leap", SAMPLE, ("--leap", "50"), lambda c: (lambda one, other: one != other)(*sampled(c))),
     ("sample", "--seed", SAMPLE, ("--seed", "1"), lambda c: (lambda one, other: one != other)(*sampled(c))),
@@ -172,7 +175,7 @@ ROWS: list[Row] = [
     ("evaluate", "--whole", (*EVALUATE, "--json"), ("--whole",), lambda c: c.told.status == 0 and c.told.out != c.without.out),
     ("evaluate", "--seed", (*EVALUATE, "--limit", "2"), ("--seed", "3"), lambda c: c.told.status == 0 and c.told.out != c.without.out),
     ("evaluate", "--device", EVALUATE, ("--device", "tpu"), is_missing_device),
-    ("evaluate", "--format", ("phones.kbdisk", "kb.txt"), ("--format", "jsonl"), lambda c: "format" in c.without.err and "format" not in c.told.err),
+    ("evaluate", "--from", ("phones.kbdisk", "kb.txt"), ("--from", "jsonl"), lambda c: "format" in c.without.err and "format" not in c.told.err),
     ("evaluate", "--class", EVALUATE, ("--class", "Pear"), lambda c: c.told.status == 2 and "Pear" in c.told.err),
     ("evaluate", "--strict", EVALUATE, ("--strict",), lambda c: (c.without.status, c.told.status, c.told.out) == (0, 1, c.without.out) and "unseen label" in c.told.out),
     ("evaluate", "--json", EVALUATE, ("--json",), lambda c: c.told.json["model"] == "phones.kbdisk"),
@@ -182,16 +185,16 @@ ROWS: list[Row] = [
     ("belief", "--path", BELIEF[:4], ("--path", "os"), lambda c: c.told.out.startswith("os  of nokia-3310")),
     ("belief", "--plot", BELIEF, ("--plot", "belief.png"), lambda c: c.told.status == 0 and Path("belief.png").read_bytes()[:4] == b"\x89PNG"),
     ("belief", "--json", BELIEF, ("--json",), lambda c: c.told.json["path"] == "brand"),
-    ("belief", "--format", ("phones.kbdisk", "kb.txt", *BELIEF[2:]), ("--format", "jsonl"), lambda c: "format" in c.without.err and "no entity" in c.told.err),
+    ("belief", "--from", ("phones.kbdisk", "kb.txt", *BELIEF[2:]), ("--from", "jsonl"), lambda c: "format" in c.without.err and "no entity" in c.told.err),
     ("belief", "--device", BELIEF, ("--device", "tpu"), is_missing_device),
     ("belief", "--id-path", BELIEF, ("--id-path", "name", "--id", "3310"), lambda c: c.told.status == 0 and c.told.out.startswith("brand  of 3310, ")),
     ("belief", "--quiet", BELIEF, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
     ("belief", "--verbose", BELIEF, ("--verbose",), told_of_the_model),
     ("why", "--id", WHY, ("--id", "apple-iphone"), lambda c: "of iPhone  apple-iphone" in c.told.out),
     ("why", "--path", WHY, ("--path", "os"), lambda c: c.told.out.startswith("os  of 3310  nokia-3310")),
-    ("why", "--model", ("kb.txt", *WHY[3:], "--format", "jsonl"), ("--model", "phones.kbdisk"), lambda c: "--model" in c.without.err and "no entity" in c.told.err),
+    ("why", "--model", ("kb.txt", *WHY[3:], "--from", "jsonl"), ("--model", "phones.kbdisk"), lambda c: "--model" in c.without.err and "no entity" in c.told.err),
     ("why", "--json", WHY, ("--json",), lambda c: c.told.json["path"] == "brand"),
-    ("why", "--format", ("kb.txt", *WHY[1:]), ("--format", "jsonl"), lambda c: "format" in c.without.err and "no entity" in c.told.err),
+    ("why", "--from", ("kb.txt", *WHY[1:]), ("--from", "jsonl"), lambda c: "format" in c.without.err and "no entity" in c.told.err),
     ("why", "--device", WHY, ("--device", "tpu"), is_missing_device),
     ("why", "--id-path", WHY, ("--id-path", "name", "--id", "3310"), lambda c: c.told.status == 0 and c.told.out.startswith("brand  of 3310")),
     ("why", "--quiet", WHY, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
@@ -213,6 +216,7 @@ def test_an_option_does_what_it_says(command, option, base, more, is_seen, place
 # ---------------------------------------------------------------- how a source is read
 
 READ: list[tuple[tuple[str, str], str, Any]] = [
+    (("--from", "jsonl"), "format", "jsonl"),
     (("--id", "meta.id"), "id", "meta.id"),
     (("--items", "data.items"), "items", "data.items"),
     (("--base", "https://e.org/"), "base", "https://e.org/"),

@@ -48,7 +48,7 @@ def test_no_command_shows_data_raw(source, tmp_path):
         ["inspect", str(source)],
         ["inspect", str(broken)],
         ["inspect", f"/nowhere/{HOSTILE}"],
-        ["inspect", "--format", HOSTILE, str(source)],
+        ["inspect", "--from", HOSTILE, str(source)],
         ["inspect", "--class", HOSTILE, str(source)],
         ["inspect", str(source), HOSTILE],
         ["inspect", f"--{HOSTILE}", str(source)],
@@ -76,7 +76,7 @@ def test_no_command_shows_data_raw(source, tmp_path):
     [
         ["inspect", "--json"],
         pytest.param(["schema", "infer"], marks=pytest.mark.slow),
-        pytest.param(["write", "--format", "jsonl", "--out", "-"], marks=pytest.mark.slow),
+        pytest.param(["write", "--to", "jsonl", "--out", "-"], marks=pytest.mark.slow),
     ],
 )
 def test_data_on_standard_output_are_exact_in_a_pipe_and_escaped_on_a_terminal(source, arguments):

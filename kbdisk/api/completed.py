@@ -41,7 +41,7 @@ from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.write import write_completions
 from kbdisk.entity import Completion, Entity, Path, show
-from kbdisk.errors import ConfigError, LoadError, WriteError
+from kbdisk.errors import ConfigError, LoadError, WriteError, setting
 from kbdisk.evaluation.drift import Drift
 from kbdisk.loaders import KB
 from kbdisk.loaders.files import folder_beside, sidecar_of, spooled
@@ -51,6 +51,7 @@ from kbdisk.loaders.naming import Identifiers
 from kbdisk.locks import locked
 from kbdisk.schemas.importers import read_constraints
 from kbdisk.schemas.schema import Schema
+from kbdisk.store.files import refuse_kept_folder
 from kbdisk.training.validation import Watch
 
 Folder = str | os.PathLike[str]
@@ -94,12 +95,16 @@ class ModelledSource:
         report: Callable[[str], None],
         watch: Watch | None = None,
         *,
+        folder: Folder | None = None,
         keep: bool = True,
     ) -> ModelledSource:
-        """Sources with the model that was trained on them: the one beside the first file, or a new one, kept there."""
+        """Sources with the model that was trained on them: the one in the folder, or a new one, kept there.
+
+        Without a folder it is the one beside the first file.
+        """
         file = reading.sources[0].parts[0]
-        folder = folder_beside([file.name]) if file.path is not None else None
-        own = own_model(reading, wanted, folder, report, watch, keep=keep)
+        beside = folder_beside([file.name]) if file.path is not None else None
+        own = own_model(reading, wanted, FilePath(folder) if folder else beside, report, watch, keep=keep)
         return cls(reading.sources, reading.entities, own.model, "" if own.folder is None else str(own.folder), True)
 
 
@@ -334,6 +339,8 @@ def complete(
     schema: Schema | Folder | None = None,
     preset: str | None = None,
     budget: str | float | None = None,
+    steps: int | None = None,
+    keep: Folder | None = None,
     shapes: Schema | Folder | None = None,
     only: Iterable[Path | str] = (),
     classes: Iterable[str] = (),
@@ -349,8 +356,8 @@ def complete(
 ) -> Completed:
     """A knowledge base with its gaps predicted, as `kbdisk complete` does it; with `out` it is written there.
 
-    `model` is a model, or the folder of one. Without it a model is trained on the source, by `schema`, `preset` and `budget`,
-    and kept beside its first file, to be used again. `shapes` is a schema, or a file of SHACL, whose constraints hold in what
+    `model` is a model, or the folder of one. Without it a model is trained on the source, by `schema`, `preset`, `budget` and
+    `steps`, and kept in the folder `keep`, by default beside its first file, to be used again. `shapes` is a schema, or a file of SHACL, whose constraints hold in what
     is written. `choices` are those of kbdisk.completion.CompletionConfig: fill, min_confidence, precision, estimate, order, leap, draws.
 
     `predictions` are those of an earlier call, or a file: where it is there the predictions are read from it, else they are
@@ -361,9 +368,14 @@ def complete(
     `watch` is called as a model is trained, `progress` as entities are predicted, `report` with a line about the model.
     """
     chosen = choices_of(only, classes, seed, choices)
-    named = [name for name, value in (("schema", schema), ("preset", preset), ("budget", budget)) if value is not None]
+    training_options = {"schema": schema, "preset": preset, "budget": budget, "steps": steps}
+    named = [name for name, value in training_options.items() if value is not None]
     if model is not None and named:
         raise ConfigError(named[0], "says how to train, and model what was trained. Leave one out.")
+    if model is not None and keep is not None:
+        raise ConfigError("keep", "is for a newly trained model, and model is a trained one. Leave one out.")
+    if keep is not None:
+        refuse_kept_folder(keep)
     kbs = sources_of(source)
     if out is not None:
         _refuse_target(kbs, os.fspath(out), force)
@@ -379,13 +391,15 @@ def complete(
             named="" if schema is None else "given" if isinstance(schema, Schema) else os.fspath(schema),
             preset=preset or "default",
             budget=budget,
+            steps=steps,
             seed=chosen.seed,
             device=device,
             only=chosen.only,
             classes=chosen.classes,
             explicit=bool(named),
         )
-        modelled = ModelledSource.by_own_model(read_for_own_model(kbs, known), wanted, report or _unreported, watch)
+        reading = read_for_own_model(kbs, known)
+        modelled = ModelledSource.by_own_model(reading, wanted, report or _unreported, watch, folder=keep)
     every_gap = chosen.is_independent if every_gap is None else every_gap
     completed = Completed.of(modelled, chosen, shapes=shapes, predictions=kept, every_gap=every_gap, progress=progress)
     if kept is None and predictions is not None and not isinstance(predictions, Predictions):
@@ -427,7 +441,7 @@ def _refuse_review(name: str, kbs: Sequence[KB], force: bool) -> None:
     if len(kbs) > 1 or not kbs[0].files or len(kbs[0].parts) > 1:
         raise ConfigError("review", f"needs one source that is a file, got {', '.join(kb.name for kb in kbs)}.")
     if FilePath(name).exists() and not force:
-        raise WriteError(name, "exists already, with what was decided in it. Say force=True to replace it.")
+        raise WriteError(name, f"exists already, with what was decided in it. Say {setting('force')} to replace it.")
 
 
 def _refuse_target(kbs: Sequence[KB], target: str, force: bool) -> None:
@@ -435,7 +449,7 @@ def _refuse_target(kbs: Sequence[KB], target: str, force: bool) -> None:
     target_format(kbs, target, None)
     for file in (FilePath(target), sidecar_of(target)):
         if target != "-" and file.exists() and not force:
-            raise WriteError(str(file), "exists already. Say force=True to replace it.")
+            raise WriteError(str(file), f"exists already. Say {setting('force')} to replace it.")
 
 
 def _unreported(line: str) -> None:

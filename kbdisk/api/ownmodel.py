@@ -53,6 +53,7 @@ class Wanted:
     named: str = ""  # what the schema is called
     preset: str = "default"
     budget: str | float | None = None
+    steps: int | None = None
     seed: int = 0
     device: str = "auto"
     only: Collection[Path] = ()
@@ -68,9 +69,9 @@ class Wanted:
         return f"the inferred schema leaves it out: kbdisk {why}. Put it into one of your own, and say --schema."
 
     def run(self, entities: int) -> Run:
-        """The choices of a run, with a budget that fits so many entities."""
-        budget = fitting_budget(entities) if self.budget is None else self.budget
-        return training.run_of(self.preset, budget, None, self.seed)
+        """The choices of a run: by default with a time budget that fits so many entities."""
+        budget = fitting_budget(entities) if self.budget is None and self.steps is None else self.budget
+        return training.run_of(self.preset, budget, None, self.seed, self.steps)
 
 
 def fitting_budget(entities: int) -> float:
@@ -274,7 +275,10 @@ def _version() -> str:
 
 
 def _doing(what: str, reading: Reading, run: Run) -> str:
-    seconds = run.train.seconds or 0
-    most = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    steps, seconds = run.train.steps, run.train.seconds
+    limits = [] if steps is None else [f"{steps:,} {'step' if steps == 1 else 'steps'}"]
+    if seconds is not None:
+        limits.append(f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min")
     count = len(reading.entities)
-    return f"{what} on {count:,} {'entity' if count == 1 else 'entities'} of {reading.name}, for {most} at most"
+    entities = f"{count:,} {'entity' if count == 1 else 'entities'}"
+    return f"{what} on {entities} of {reading.name}, for {' or '.join(limits)} at most"

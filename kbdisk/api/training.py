@@ -32,7 +32,7 @@ from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
-from kbdisk.errors import ConfigError, LoadError, SchemaError
+from kbdisk.errors import ConfigError, LoadError, SchemaError, option_name
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import MISFIT, Drift, level_of
 from kbdisk.evaluation.evaluate import Scope, evaluate
@@ -88,6 +88,7 @@ def train(
     *,
     preset: str | None = None,
     budget: str | float | None = None,
+    steps: int | None = None,
     config: Folder | None = None,
     run: Run | None = None,
     seed: int | None = None,
@@ -104,16 +105,17 @@ def train(
     Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
     and its schema. It must know all classes and properties and nearly all labels: `is_continuable` tells.
 
-    `preset` is default, fast, best, ... where none is named it is default. `budget` bounds the time, such as "10m", "90s" or seconds; `config` is a run file over the preset. With `out` the
-    model is saved there, and what a run that was cut short left beside it is gone on from with `resume`. `notes` are
-    facts that it keeps, in the place of its own of the same name.
+    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time, such as "10m", "90s" or
+    seconds. `steps` is the number of training steps, in the place of the preset's time; with both, whichever ends first.
+    `config` is a run file over the preset. With `out` the model is saved there, and with `resume` a run that was stopped
+    beside it is continued. `notes` are facts that it keeps, in the place of its own of the same name.
     """
-    told = {"preset": preset, "budget": budget, "config": config, "seed": seed}
+    told = {"preset": preset, "budget": budget, "steps": steps, "config": config, "seed": seed}
     if run is not None and (beside := [name for name, value in told.items() if value is not None]):
         raise ConfigError("run", f"says all of a training. Leave {' and '.join(beside)} out, or put it into the run.")
     if start is not None and (beside := [name for name, value in told.items() if value is not None]):
         raise ConfigError("start", f"has the settings of its own training. Leave {' and '.join(beside)} out.")
-    chosen = start.trained.run if start is not None else run or run_of(preset or "default", budget, config, seed)
+    chosen = start.trained.run if start is not None else run or run_of(preset or "default", budget, config, seed, steps)
     where = device_named(device)
     reading = Reading.of(kb)
     known = schema_of(schema, reading)
@@ -297,13 +299,21 @@ def open(folder: Folder, device: str = "auto") -> Model:
     return Model(open_folder(folder, device_named(device)))
 
 
-def run_of(preset: str, budget: str | float | None, config: Folder | None, seed: int | None) -> Run:
-    """A preset, a run file over it, and what is said beside."""
+def run_of(
+    preset: str, budget: str | float | None, config: Folder | None, seed: int | None, steps: int | None = None
+) -> Run:
+    """A preset, a run file over it, and the options beside them; a number of steps replaces the preset's time."""
     run = Run.of(preset)
+    if steps is not None:
+        if steps < 1:
+            raise ConfigError(option_name("steps"), f"expected at least 1, got {steps!r}.")
+        run = run.with_train(seconds=None)
     if config is not None:
         run = run.with_file(FilePath(config))
     if budget is not None:
         run = run.with_train(seconds=seconds_of(budget))
+    if steps is not None:
+        run = run.with_train(steps=steps)
     return run if seed is None else replace(run, seed=seed)
 
 

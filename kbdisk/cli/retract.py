@@ -1,4 +1,4 @@
-"""`kbdisk retract`: what kbdisk filled in a file, taken out of it again."""
+"""`kbdisk retract`: takes the values that kbdisk filled in out of a file again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.cli import screen
+from kbdisk.cli.options import only_paths, open_source, source_options
+from kbdisk.cli.progress import show_reading
 from kbdisk.cli.screen import say
-from kbdisk.cli.sources import only_paths, open_source, source_options, watching
-from kbdisk.cli.values import shown
+from kbdisk.cli.summary import unwritten_data
+from kbdisk.cli.tables import counted, value_text
 from kbdisk.entity import show
 from kbdisk.errors import LoadError
-from kbdisk.jsonio import dump_json
-from kbdisk.loaders.files import refuse_in_place, refuse_unwritable, standard_output
+from kbdisk.loaders.files import refuse_in_place, refuse_unwritable
 from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.locks import locked
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from kbdisk.completion.retract import Retractable
     from kbdisk.loaders.kb import Placeless
 
-SHOWN = 10  # changed values that are named in the summary
+MAX_SHOWN = 10  # changed values in the summary, and values that stay for another reason
 
 
 @click.command()
@@ -31,28 +33,27 @@ SHOWN = 10  # changed values that are named in the summary
     "--only",
     metavar="PATHS",
     multiple=True,
-    help="Take out nothing but values of these properties: launch.year,weight.",
+    help="Take out values of these properties only: launch.year,weight.",
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; print what would be taken out.")
-@click.option("--from", "origin", metavar="FORMAT", help="Format of TARGET where its name does not tell.")
 @source_options
-@click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary.")
 @click.pass_context
 def retract(context: click.RichContext, /, target: str, **options: Any) -> None:
-    """Take out of TARGET what kbdisk filled in.
+    """Take the values that kbdisk filled in out of TARGET.
 
-    Its marked blocks tell what that is, or TARGET.provenance.jsonl beside it. What stood there before comes back: a
-    completed file that nobody changed is, to the byte, what it was; Parquet says the same, and is serialised anew. Given
-    values are never touched. A value that somebody changed since is theirs: it stays, and is named. Exits with status 1
-    where a value could not be taken out, or --skip-errors skipped something; with 2 where nothing tells what kbdisk
-    filled in.
+    They are known from its marked blocks, or from TARGET.provenance.jsonl beside it. The text before the completion is
+    restored: a completed file that was not edited since is the original to the byte; Parquet has the same values, and is
+    serialised anew. Given values are never changed. A filled value that was edited since counts as given: it stays, and is
+    listed. Exits with status 1 where a value could not be taken out, or --skip-errors skipped something; with 2 where
+    neither blocks nor provenance exist.
 
     \b
     kbdisk retract completed.ttl --dry-run
     kbdisk retract completed.ttl
     kbdisk retract phones.csv --only weight,launch.year
-    """
+    """  # fmt: skip
     from kbdisk.completion.retract import retract as take_out
     from kbdisk.completion.retract import retractable
 
@@ -60,58 +61,54 @@ def retract(context: click.RichContext, /, target: str, **options: Any) -> None:
         problem = "expected a file, got standard input." if target == "-" else "expected a file, got none of this name."
         raise LoadError(target, f"{problem} Name the file that kbdisk complete wrote.")
     only = only_paths(options["only"])
-    dry, quiet = options["dry_run"], options["quiet"]
-    if not dry:
+    is_dry, quiet = options["dry_run"], options["quiet"]
+    if not is_dry:
         refuse_in_place(target)
         refuse_unwritable(target)
     with locked(target):
-        with watching(quiet, f"reading {target}") as progress:
-            kb = open_source(target, options["origin"], options, progress)
+        with show_reading(quiet, f"reading {target}") as progress:
+            kb = open_source(target, options, progress)
             plan = retractable(kb, only, options["classes"])
-        left = plan.left if dry or not (plan.fillings or plan.dropped) else take_out(plan)
+        left = plan.left if is_dry or not (plan.fillings or plan.dropped) else take_out(plan)
     if options["as_json"]:
-        with standard_output() as stream:
-            stream.write(dump_json(_as_data(target, plan, left, dry)))
-    elif dry:
-        with standard_output() as stream:
-            for filling in plan.fillings:
-                stream.write(f"{filling.id}  {show(filling.path)}  {shown(filling.value)}\n".encode())
+        screen.write_json(_summary_data(target, plan, left, is_dry))
+    elif is_dry:
+        fillings = plan.fillings
+        screen.write_lines(f"{filling.id}  {show(filling.path)}  {value_text(filling.value)}" for filling in fillings)
     if not quiet and not options["as_json"]:
-        for text in _summary_lines(target, plan, left, dry):
+        for text in _summary_lines(target, plan, left, is_dry):
             say(text)
     context.exit(1 if left or kb.skipped else 0)
 
 
-def _summary_lines(target: str, plan: Retractable, left: list[Placeless], dry: bool) -> Iterator[str]:
+def _summary_lines(target: str, plan: Retractable, left: list[Placeless], is_dry: bool) -> Iterator[str]:
     """The lines of the summary."""
-    from kbdisk.cli.tables import counted
-
-    for change in plan.changed[:SHOWN]:
-        yield f"stays: {change.id} {show(change.path)} is {shown(change.now)}, changed since kbdisk filled in {shown(change.value)}"
-    if len(plan.changed) > SHOWN:
-        yield f"and {counted(len(plan.changed) - SHOWN, 'changed value stays', 'changed values stay')}"
-    for id, path, reason in left[:SHOWN]:
+    for change in plan.changed[:MAX_SHOWN]:
+        yield f"stays: {change.id} {show(change.path)} is {value_text(change.now)}, changed since kbdisk filled in {value_text(change.value)}"
+    if len(plan.changed) > MAX_SHOWN:
+        yield f"and {counted(len(plan.changed) - MAX_SHOWN, 'changed value stays', 'changed values stay')}"
+    for id, path, reason in left[:MAX_SHOWN]:
         yield f"stays: {id} {show(path)} {reason}"
-    if len(left) > SHOWN:
-        yield f"and {counted(len(left) - SHOWN, 'value that kbdisk filled in stays', 'values that kbdisk filled in stay')}"
+    if len(left) > MAX_SHOWN:
+        yield f"and {counted(len(left) - MAX_SHOWN, 'value that kbdisk filled in stays', 'values that kbdisk filled in stay')}"
     values = counted(len(plan.fillings), "value", "values")
-    if dry:
+    if is_dry:
         yield f"nothing was changed: {values} of {target} would be taken out"
     else:
         yield f"took {values} out of {target}"
 
 
-def _as_data(target: str, plan: Retractable, left: list[Placeless], dry: bool) -> dict[str, Any]:
-    from kbdisk.cli import placeless
-
+def _summary_data(target: str, plan: Retractable, left: list[Placeless], is_dry: bool) -> dict[str, Any]:
     return {
         "target": target,
-        "retracted": 0 if dry else len(plan.fillings),
-        "values": [{"id": one.id, "path": show(one.path), "value": encode(one.value)} for one in plan.fillings],
-        "changed": [
-            {"id": one.id, "path": show(one.path), "value": encode(one.value), "now": encode(one.now)}
-            for one in plan.changed
+        "retracted": 0 if is_dry else len(plan.fillings),
+        "values": [
+            {"id": filling.id, "path": show(filling.path), "value": encode(filling.value)} for filling in plan.fillings
         ],
-        "left": placeless.as_data(left),
+        "changed": [
+            {"id": change.id, "path": show(change.path), "value": encode(change.value), "now": encode(change.now)}
+            for change in plan.changed
+        ],
+        "left": unwritten_data(left),
         "skipped": len(plan.kb.skipped),
     }

@@ -1,7 +1,8 @@
-"""`kbdisk schema`: what kind of value stands where - inferred, shown, checked, taken from others and given to them."""
+"""`kbdisk schema`: infer, show and check schemas, and exchange them with other schema languages."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -10,20 +11,23 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli import screen
-from kbdisk.cli.screen import say
-from kbdisk.cli.sources import open_source, source_options, watching
+from kbdisk.cli.options import open_source, source_options
+from kbdisk.cli.progress import show_reading
+from kbdisk.cli.screen import say, write_json
 from kbdisk.errors import KBDiskWarning, SchemaError
-from kbdisk.jsonio import dump_json
 from kbdisk.loaders.files import standard_output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kbdisk.entity import Path as EntityPath
     from kbdisk.inspection import Findings
     from kbdisk.schemas.schema import Schema
 
 
 @click.group()
 def schema() -> None:
-    """What kind of value stands where: infer it, show it, check a source against it.
+    """Which kind of value stands where: infer it, show it, check a source against it.
 
     \b
     kbdisk schema infer phones.jsonl > phone.yaml
@@ -37,14 +41,13 @@ def schema() -> None:
 
 @schema.command()
 @click.argument("source")
-@click.option("--explain", is_flag=True, help="A table of what was decided and why, instead of the schema.")
+@click.option("--explain", is_flag=True, help="A table of the decisions and their reasons, instead of the schema.")
 @click.option("--json", "as_json", is_flag=True, help="The schema and the reasons as one JSON object.")
 @click.option(
     "--rules",
     is_flag=True,
-    help="Search for rules, too: values that follow exactly from others, with their exceptions.",
+    help="Also search for rules: values that follow exactly from others, with their exceptions.",
 )
-@click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
 @source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @click.pass_context
@@ -55,14 +58,13 @@ def infer(
     explain: bool,
     as_json: bool,
     rules: bool,
-    format: str | None,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Find out the schema of SOURCE, in one reading; with --rules in two.
+    """Infer the schema of SOURCE, in one pass; with --rules in two.
 
-    The schema is YAML on standard output, made to be edited: a comment above each property says why it is what
-    it is. Rules stand below the classes, with the known values that agree and the exceptions counted. Exits with
+    The schema is YAML on standard output, made to be edited: a comment above each property gives the reason for its
+    kind. Rules stand below the classes, with the numbers of known values that agree and of exceptions. Exits with
     status 1 where --skip-errors skipped something.
 
     \b
@@ -75,19 +77,20 @@ def infer(
 
     if explain and as_json:
         raise click.UsageError("--explain and --json both say what to print. Leave one out.")
-    with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
-        warnings.simplefilter("ignore", KBDiskWarning)  # what is odd in a source is for inspect to tell
-        kb = open_source(source, format, options, progress)
-        found = kbdisk.infer(kb, classes=options["classes"], rules=rules)
+    with warnings.catch_warnings(), show_reading(quiet, f"reading {source}") as progress:
+        warnings.simplefilter("ignore", KBDiskWarning)  # kbdisk inspect shows what is odd in a source
+        kb = open_source(source, options, progress)
+        inference = kbdisk.infer(kb, classes=options["classes"], rules=rules)
     if as_json:
-        reasons, left_out = _reasons(found.reasons), _reasons(found.left_out)
-        _print_json({"source": kb.name, "schema": _as_data(found.schema), "reasons": reasons, "left_out": left_out})
+        reasons, left_out = _reason_rows(inference.reasons), _reason_rows(inference.left_out)
+        data = {"source": kb.name, "schema": _schema_data(inference.schema), "reasons": reasons, "left_out": left_out}
+        write_json(data)
     elif explain:
-        from kbdisk.cli.schematables import shown_reasons
+        from kbdisk.cli.schema_tables import render_reasons
 
-        _print(shown_reasons(found))
+        screen.show(render_reasons(inference))
     else:
-        _print_yaml(found.to_yaml())
+        _write_yaml(inference.to_yaml())
     context.exit(1 if kb.skipped else 0)
 
 
@@ -95,7 +98,7 @@ def infer(
 @click.argument("schema")
 @click.option("--json", "as_json", is_flag=True, help="The schema as one JSON object instead of tables.")
 def show(schema: str, as_json: bool) -> None:
-    """Show SCHEMA as tables: each property with its kind, what holds of it, and the leaves it is made of.
+    """Show SCHEMA as tables: each property with its kind, its restrictions and its leaves.
 
     SCHEMA is a file, the name of a schema of the library (phone), or - for standard input.
 
@@ -104,23 +107,24 @@ def show(schema: str, as_json: bool) -> None:
     kbdisk schema show phone.yaml
     kbdisk schema infer kb.ttl | kbdisk schema show -
     """
-    found = open_schema(schema)
+    opened = open_schema(schema)
     if as_json:
-        _print_json({"schema": _as_data(found), "leaves": _leaves(found)})
+        write_json({"schema": _schema_data(opened), "leaves": _leaf_kinds(opened)})
         return
-    from kbdisk.cli.schematables import shown_schema
+    from kbdisk.cli.schema_tables import render_schema
 
-    _print(shown_schema(found, schema))
+    screen.show(render_schema(opened, schema))
 
 
 @schema.command()
 @click.argument("schema")
 @click.argument("source")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables; everything, whole names.")
-@click.option("--strict", is_flag=True, help="What only one side knows is a finding, too.")
-@click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object instead of tables, with all findings and full names."
+)
+@click.option("--strict", is_flag=True, help="Paths and classes that only one side has are findings, too.")
 @source_options
-@click.option("--all", "everything", is_flag=True, help="Every finding, however many.")
+@click.option("--all", "everything", is_flag=True, help="Show every finding.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @click.pass_context
 def check(
@@ -130,68 +134,68 @@ def check(
     source: str,
     as_json: bool,
     strict: bool,
-    format: str | None,
     everything: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Tell what in SOURCE does not fit SCHEMA: how often, and where first.
+    """Show which values of SOURCE do not fit SCHEMA: how many, and the first places.
 
     SCHEMA is a file, the name of a schema of the library (phone), or - for standard input. Exits with status 1
     where a value does not fit, where a path looks misspelt, or where --skip-errors skipped something. Paths and
-    classes that only one side knows are told; they count as findings with --strict. A constraint such as born <= died
+    classes that only one side has are shown; they count as findings with --strict. A constraint such as born <= died
     is checked against all values at both paths.
 
     \b
     kbdisk schema check phone gsm.csv
     kbdisk schema check phone.yaml phones.jsonl --json | jq .misfits
     kbdisk schema infer old.jsonl | kbdisk schema check - new.jsonl
-    """
+    """  # fmt: skip
     from kbdisk import inspection
 
     if schema == source == "-":
         raise click.UsageError("SCHEMA and SOURCE both want standard input.")
-    known = open_schema(schema)
+    opened = open_schema(schema)
     schema = "the schema" if schema == "-" else schema
-    with warnings.catch_warnings(), watching(quiet, f"reading {source}") as progress:
+    with warnings.catch_warnings(), show_reading(quiet, f"reading {source}") as progress:
         warnings.simplefilter("ignore", KBDiskWarning)
-        kb = open_source(source, format, options, progress)
-        found = inspection.check(known, kb, name=schema, classes=options["classes"])
+        kb = open_source(source, options, progress)
+        findings = inspection.check(opened, kb, name=schema, classes=options["classes"])
     if as_json:
-        _print_json({"schema": schema, **_findings(found)})
+        write_json({"schema": schema, **_findings_data(findings)})
     else:
-        from kbdisk.cli.schematables import shown_findings
+        from kbdisk.cli.schema_tables import render_findings
 
-        _print(shown_findings(found, schema, everything))
-    context.exit(0 if (found.fits_exactly if strict else found.fits) and not found.skipped else 1)
+        screen.show(render_findings(findings, schema, everything))
+    fits = findings.fits_exactly if strict else findings.fits
+    context.exit(0 if fits and not findings.skipped else 1)
 
 
 @schema.command("import")
 @click.argument("file")
 @click.option(
     "--from",
-    "origin",
+    "language",
     type=click.Choice(["shacl", "jsonschema", "linkml"]),
-    help="What FILE is written in, where its content does not tell.",
+    help="The schema language of FILE, if its content does not tell it.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not tell what was left out.")
-def import_(file: str, origin: str | None, quiet: bool) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Do not list what was left out.")
+def import_(file: str, language: str | None, quiet: bool) -> None:
     """Make a schema of FILE: SHACL shapes, a JSON Schema, or LinkML.
 
-    The schema is YAML on standard output. What FILE says and a schema cannot say is told on standard error: every
+    The schema is YAML on standard output. Parts of FILE that a schema cannot express are listed on standard error: every
     constraint of SHACL that is not enforced, with its class and property, one a line.
 
     \b
     kbdisk schema import shapes.ttl > city.yaml
     kbdisk schema import phone.schema.json > phone.yaml
     kbdisk schema import model.yaml --from linkml > model.kb.yaml
-    """
+    """  # fmt: skip
     from kbdisk.schemas import importers
 
-    found = importers.read(file, origin)
-    _print_yaml(found.schema.to_yaml())
-    for what in [] if quiet else found.left_out:
-        say(f"left out: {what}")
+    imported = importers.read(file, language)
+    _write_yaml(imported.schema.to_yaml())
+    for part in [] if quiet else imported.left_out:
+        say(f"left out: {part}")
 
 
 @schema.command()
@@ -206,7 +210,7 @@ def export(schema: str) -> None:
     """
     from kbdisk.schemas.exporters import jsonschema
 
-    _print_json(jsonschema.export(open_schema(schema)))
+    write_json(jsonschema.export(open_schema(schema)))
 
 
 @schema.command("format")
@@ -220,13 +224,13 @@ def format_() -> None:
     """
     from kbdisk.schemas.yaml import format_schema
 
-    _print_json(format_schema())
+    write_json(format_schema())
 
 
 @schema.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 def library(as_json: bool) -> None:
-    """List the schemas that come with kbdisk; each can be named where a schema is wanted.
+    """List the schemas that come with kbdisk; each name can stand for a schema file.
 
     \b
     kbdisk schema library
@@ -234,13 +238,14 @@ def library(as_json: bool) -> None:
     """
     from kbdisk.schemas import library
 
-    found = {name: open_schema(name) for name in library.names()}
+    schemas = {name: open_schema(name) for name in library.names()}
     if as_json:
-        _print_json({name: {"label": one.label, "classes": list(one.classes)} for name, one in found.items()})
+        write_json({name: {"label": opened.label, "classes": list(opened.classes)} for name, opened in schemas.items()})
         return
-    from kbdisk.cli.schematables import shown_library
+    from kbdisk.cli.schema_tables import render_library
 
-    _print(shown_library((name, one.label, ", ".join(one.classes)) for name, one in found.items()))
+    rows = ((name, opened.label, ", ".join(opened.classes)) for name, opened in schemas.items())
+    screen.show(render_library(rows))
 
 
 def open_schema(name: str) -> Schema:
@@ -257,46 +262,38 @@ def open_schema(name: str) -> Schema:
         raise SchemaError(error.where, f"{error.problem} A schema is a YAML file, and stands before SOURCE.") from None
 
 
-def _as_data(schema: Schema) -> dict[str, Any]:
-    """A schema as its file has it, without YAML."""
+def _write_yaml(text: str) -> None:
+    with standard_output() as stream:
+        stream.write(text.encode())  # schema files are UTF-8, whatever the encoding of the terminal
+
+
+# ---------------------------------------------------------------- as JSON
+
+
+def _schema_data(schema: Schema) -> dict[str, Any]:
+    """A schema with the keys of its file."""
     from kbdisk.schemas.yaml.serialize import written_schema
 
     return written_schema(schema)
 
 
-def _leaves(schema: Schema) -> dict[str, dict[str, str]]:
-    """Every leaf by its path, with its kind, for each class."""
+def _leaf_kinds(schema: Schema) -> dict[str, dict[str, str]]:
+    """The kind of every leaf by its path, for each class."""
     from kbdisk.schemas.composites import show_pattern
     from kbdisk.schemas.kinds import kind_of
 
     return {
-        name: {show_pattern(path): kind_of(leaf) for path, leaf in one.leaves().items()}
-        for name, one in schema.classes.items()
+        name: {show_pattern(path): kind_of(leaf) for path, leaf in class_.leaves().items()}
+        for name, class_ in schema.classes.items()
     }
 
 
-def _findings(found: Findings) -> dict[str, Any]:
-    import dataclasses
-
-    told = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}
-    return {**told, "classes": dict(found.classes), "strange": dict(found.strange), "fits": found.fits}
+def _findings_data(findings: Findings) -> dict[str, Any]:
+    data = {field.name: getattr(findings, field.name) for field in dataclasses.fields(findings)}
+    return {**data, "classes": dict(findings.classes), "strange": dict(findings.strange), "fits": findings.fits}
 
 
-def _reasons(reasons: Any) -> list[dict[str, str]]:
+def _reason_rows(reasons: Mapping[tuple[str, EntityPath], str]) -> list[dict[str, str]]:
     from kbdisk.entity import show
 
-    return [{"class": of, "path": show(path), "reason": why} for (of, path), why in reasons.items()]
-
-
-def _print_json(data: Any) -> None:
-    with standard_output() as stream:
-        stream.write(dump_json(data))
-
-
-def _print_yaml(text: str) -> None:
-    with standard_output() as stream:
-        stream.write(text.encode())  # whatever a terminal speaks: files of schemas are UTF-8
-
-
-def _print(text: str) -> None:
-    screen.show(text)
+    return [{"class": name, "path": show(path), "reason": reason} for (name, path), reason in reasons.items()]

@@ -1,9 +1,9 @@
-"""The one door to the terminal: no command writes to standard output or standard error by itself.
+"""The terminal: no command writes to standard output or standard error in another way.
 
 say(text)           a line on standard error; data in it cannot break it or steer the terminal
-console()           a console of rich that shows every text as printable, and takes no [markup] in data for its own
-show(text)          what such a console has made, on standard output
-rendered(show)      the same as text
+console()           a console of rich whose every text is printable; [markup] in data has no effect
+show(text)          rendered text on standard output
+write_json(data)    plain data as JSON on standard output
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kbdisk.jsonio import dump_json
 from kbdisk.loaders.files import standard_output
 from kbdisk.printable import in_one_line, printable
 
@@ -28,33 +29,46 @@ def say(text: str, *, end: str = "\n") -> None:
 
 
 def say_rendered(text: str) -> None:
-    """On standard error, what a console has made."""
+    """Rendered text on standard error."""
     click.echo(text, err=True, nl=False)
 
 
 def show(text: str) -> None:
-    """On standard output, what a console has made."""
+    """Rendered text on standard output."""
     with standard_output(styled=True) as stream:
         stream.write(text.encode(sys.stdout.encoding, "replace"))
 
 
+def write_json(data: Any) -> None:
+    """Plain data as JSON on standard output."""
+    with standard_output() as stream:
+        stream.write(dump_json(data))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Lines on standard output."""
+    with standard_output() as stream:
+        for line in lines:
+            stream.write(line.encode() + b"\n")
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console whose every text is printable."""
-    found: Console = _class()(stderr=stderr, highlight=False, markup=False, emoji=False)
-    return found
+    result: Console = _printable_console()(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return result
 
 
 @cache
-def _class() -> Any:
-    """The class of our console. Imports rich's only when one is wanted."""
+def _printable_console() -> Any:
+    """The class of our console."""
     from rich.console import Console
     from rich.segment import Segment
 
-    class Printable(Console):
-        """Escapes where text becomes segments: all that is shown goes by here, and rich's own control codes do not."""
+    class PrintableConsole(Console):
+        """Escapes text where it becomes segments, which every shown text does; rich's own control codes stay."""
 
         def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
-    return Printable
+    return PrintableConsole

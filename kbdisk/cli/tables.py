@@ -1,182 +1,158 @@
-"""An inspection as tables that read well at 80 columns and use 120."""
+"""What all tables have in common: the table itself, counts and shares, and values as short text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kbdisk import entity
 from kbdisk.cli import screen
-from kbdisk.cli.values import shown, shown_number
-from kbdisk.entity import Link
-from kbdisk.inspection import MAX_DISTINCT, shown_path
+from kbdisk.entity import Coordinate, Date, Known, Link, Quantity
 from kbdisk.loaders.files import standard_output
+from kbdisk.schemas.text.dates import show_day
 from kbdisk.schemas.text.names import last_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from kbdisk.inspection import ClassFacts, Edge, Inspection, PathFacts
-
-CLASSES, PATHS, EDGES, GRAPHS = 12, 40, 20, 10  # rows shown without --all
 GAP = 2  # columns of a terminal between those of a table
+MAX_VALUE_LENGTH = 60  # characters of a value
+MAX_NUMBER_LENGTH = 12  # characters of a number
 UNNAMED, OUTSIDE = "(no class)", "(not in the source)"
 
-
-def rendered(found: Inspection, everything: bool) -> str:
-    """An inspection as text for standard output."""
-    return printed(lambda console: _show(console, found, everything))
+# ---------------------------------------------------------------- tables
 
 
-def printed(show: Callable[[Console], None]) -> str:
-    """What is shown on a console as text, without blanks at the ends of lines."""
-    console = screen.console()
-    with standard_output(), console.capture() as captured:  # a capture writes nothing, and that can fail, too
+def render(show: Callable[[Console], None], *, stderr: bool = False) -> str:
+    """What a function shows on a console as text, without blanks at the ends of lines."""
+    console = screen.console(stderr=stderr)
+    # A capture writes nothing, and can fail all the same where standard output is closed.
+    with nullcontext() if stderr else standard_output(), console.capture() as captured:
         show(console)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
-def _show(console: Console, found: Inspection, everything: bool) -> None:
-    names = short_names({*found.classes, *(edge.target for edge in found.edges if edge.target)})
-    _head(console, found)
-    classes = sorted(found.classes.values(), key=lambda facts: -facts.entities)
-    for facts in classes[: None if everything else CLASSES]:
-        _class(console, facts, names[facts.name], found, everything)
-    _rest(console, len(classes) - CLASSES, "classes", everything)
-    _edges(console, found.edges, names, everything)
-    _graphs(console, found, everything)
-    _troubles(console, found)
+def build_table(*columns: str) -> Table:
+    """A table without lines; a column whose name begins with > is aligned right."""
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for name in columns:
+        is_right = name[0] == ">"
+        table.add_column(name.lstrip(">"), justify="right" if is_right else "left", overflow="fold", no_wrap=is_right)
+    return table
+
+
+def show_pairs(console: Console, pairs: Mapping[str, str]) -> None:
+    """Names with their values."""
+    table = build_table("name", "value")
+    table.show_header = False
+    for name, value in pairs.items():
+        table.add_row(Text(name, "dim"), Text(value))
+    console.print(table)
+
+
+def show_rest(console: Console, count: int, limit: int | None, what: str) -> None:
+    """A line for the rows beyond a limit."""
+    if limit is not None and count > limit:
+        console.print(Text(f"and {count - limit:,} more {what}: --all shows them, --json has them", "dim"))
 
 
 def short_names(classes: Iterable[str]) -> dict[str | None, str]:
-    """Each class by the last word of its IRI, or whole where two share it."""
-    words: dict[str, list[str]] = {}
+    """Each class by the last word of its IRI; by the whole IRI where two share that word."""
+    by_word: dict[str, list[str]] = {}
     for name in classes:
-        words.setdefault(last_word(name), []).append(name)
+        by_word.setdefault(last_word(name), []).append(name)
     short: dict[str | None, str] = {
-        name: word if len(same) == 1 else name for word, same in words.items() for name in same
+        name: word if len(names) == 1 else name for word, names in by_word.items() for name in names
     }
     return short | {"": UNNAMED, None: OUTSIDE}
 
 
-def _head(console: Console, found: Inspection) -> None:
-    line = Text.assemble((found.name, "bold"), f"  {found.format}, {counted(found.entities, 'entity', 'entities')}")
-    if found.labelled:
-        line.append(f", {_share(found.labelled, found.entities)} labelled")
-    if len(found.classes) > 1:
-        line.append(f", {len(found.classes)} classes")
-    console.print(line, soft_wrap=True)
-    if found.identifiers.hint is not None:
-        console.print(Text(found.identifiers.hint, "dim"), soft_wrap=True)
+# ---------------------------------------------------------------- counts and shares
 
 
-def _class(console: Console, facts: ClassFacts, name: str, found: Inspection, everything: bool) -> None:
-    console.print()
-    if len(found.classes) > 1 or facts.name:
-        line = Text.assemble((name, "bold cyan"), f"  {counted(facts.entities, 'entity', 'entities')}")
-        if facts.labelled != facts.entities and found.labelled:
-            line.append(f", {_share(facts.labelled, facts.entities)} labelled")
-        console.print(line)
-    paths = [(shown_path(names, path), path) for names, path in facts.paths.items()]
-    console.print(_paths(paths[: None if everything else PATHS], facts.entities, console.width))
-    _rest(console, len(paths) - PATHS, "paths", everything)
+def counted(number: int, singular: str, plural: str) -> str:
+    """A count with its noun: `1 entity`, `1,064 entities`."""
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
-def _paths(paths: list[tuple[str, PathFacts]], entities: int, width: int) -> Table:
-    asked, made = any(path.asked for _, path in paths), any(path.made for _, path in paths)
-    table = table_of("path", ">filled", *[">asked"] * asked, *[">made"] * made, "kind", ">distinct", "values")
-    kinds = [_kinds(path) for _, path in paths]
-    table.columns[0].width = min(max([4, *(len(text) for text, _ in paths)]), width * 2 // 5)
-    table.columns[-3].width = min(max([4, *map(len, kinds)]), width // 4)
-    for (text, path), kind in zip(paths, kinds, strict=True):
-        cells: list[Text | str] = [Text(text, "green"), _share(path.filled, entities)]
-        cells += [f"{path.asked:,}" if path.asked else ""] * asked + [f"{path.made:,}" if path.made else ""] * made
-        distinct = f"{MAX_DISTINCT:,}+" if path.distinct is None else f"{path.distinct:,}" if path.values else ""
-        table.add_row(*cells, Text(kind), distinct, Text(_values(path), overflow="ellipsis", no_wrap=True))
-    return table
-
-
-def _kinds(path: PathFacts) -> str:
-    """The kinds of value, the most frequent first, those that are few with their count."""
-    kinds = path.kinds.most_common()
-    if not kinds:
-        return "no value"
-    text = ", ".join([kinds[0][0], *(f"{kind} ({count:,})" for kind, count in kinds[1:])])
-    return f"{text}, up to {path.most:,}" if path.most > 1 else text
-
-
-def _values(path: PathFacts) -> str:
-    """Range, then examples: what a reader wants to see of the values."""
-    units = list(path.units)
-    if path.low is not None and path.high is not None and len(units) <= 1 and path.low != path.high:
-        unit = f" {units[0]}" if units else ""
-        return f"{shown_number(path.low)} … {shown_number(path.high)}{unit}"
-    if path.years and path.years[0] != path.years[1]:
-        return f"{path.years[0]} … {path.years[1]}"
-    return ", ".join(last_word(value.id) if isinstance(value, Link) else shown(value) for value in path.examples)
-
-
-def _edges(console: Console, edges: list[Edge], names: dict[str | None, str], everything: bool) -> None:
-    if not edges:
-        return
-    console.print()
-    table = table_of("from", "path", "to", ">links")
-    for edge in edges[: None if everything else EDGES]:
-        to = Text(names[edge.target])
-        table.add_row(Text(names[edge.origin], "cyan"), Text(edge.path, "green"), to, f"{edge.links:,}")
-    console.print(table)
-    _rest(console, len(edges) - EDGES, "kinds of link", everything)
-
-
-def _graphs(console: Console, found: Inspection, everything: bool) -> None:
-    if not found.graphs:
-        return
-    console.print()
-    table = table_of("named graph", ">entities")
-    for name, count in found.graphs.most_common(None if everything else GRAPHS):
-        table.add_row(Text(name), f"{count:,}")
-    console.print(table)
-    _rest(console, len(found.graphs) - GRAPHS, "named graphs", everything)
-
-
-def _troubles(console: Console, found: Inspection) -> None:
-    for what, (count, places) in found.odd.items():
-        more = ", …" if count > len(places) else ""
-        console.print(
-            Text.assemble("\n", ("odd", "yellow"), f"  {what}: {count:,} ({', '.join(places)}{more})"), soft_wrap=True
-        )
-    if found.skips:
-        console.print(Text.assemble("\n", ("skipped", "red"), f"  {found.skips:,}"))
-        for error in found.skipped:
-            console.print(Text(f"  {error}"), soft_wrap=True)
-
-
-def _rest(console: Console, more: int, what: str, everything: bool) -> None:
-    if more > 0 and not everything:
-        console.print(Text(f"and {more:,} more {what}: --all shows them, --json has them", "dim"))
-
-
-def table_of(*columns: str) -> Table:
-    """A table without lines; a column whose name begins with > is aligned right."""
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-    for name in columns:
-        right = name[0] == ">"
-        table.add_column(name.lstrip(">"), justify="right" if right else "left", overflow="fold", no_wrap=right)
-    return table
-
-
-def _share(part: int, whole: int) -> str:
-    """A share in percent that says 100 % only of all and 0 % only of none."""
-    if not whole:
+def whole_percent(part: int, total: int) -> str:
+    """A share of counts in percent: 100 % only of all, and 0 % only of none."""
+    if not total:
         return "0 %"
-    percent = 100 * part / whole
-    if 0 < percent < 1:
+    share = 100 * part / total
+    if 0 < share < 1:
         return "<1 %"
-    return f"{min(round(percent), 99) if part < whole else 100} %"
+    return f"{min(round(share), 99) if part < total else 100} %"
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """How many of what: `1 entity`, `1,064 entities`."""
-    return f"{number:,} {one if number == 1 else many}"
+def percent(share: float) -> str:
+    """A probability in percent, with more digits near its ends."""
+    percent = 100 * share
+    if 0 < percent < 0.1:
+        return "<0.1 %"
+    if 99.9 < percent < 100:
+        return ">99.9 %"
+    return f"{percent:.0f} %" if 10 <= percent <= 90 or percent in (0, 100) else f"{percent:.1f} %"
+
+
+# ---------------------------------------------------------------- values
+
+
+def value_text(value: Any) -> str:
+    """A given value as short text."""
+    match value:
+        case Link(id):
+            text = id
+        case entity.Text(words, language):
+            text = f"{words} @{language}"
+        case Quantity(number, unit):
+            text = f"{'?' if number is None else number} {unit or ''}".rstrip()
+        case Coordinate(latitude, longitude):
+            text = f"{latitude}, {longitude}"
+        case Date():
+            text = date_text(value)
+        case Known():
+            text = value.value
+        case bool():
+            text = "true" if value else "false"
+        case _:
+            text = str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+
+
+def date_text(date: Date) -> str:
+    """A date as ISO 8601, with its precision where its parts do not imply it."""
+    precision = f" ({date.precision})" if date.precision not in ("", "day", "month", "year", "second") else ""
+    return show_day(date) + date.time + date.note + precision
+
+
+def given_number_text(value: Any) -> str:
+    """A given number in few characters, with all its digits where there is room."""
+    text = str(value)
+    if len(text) <= MAX_NUMBER_LENGTH:
+        return text
+    return f"{Decimal(value) if isinstance(value, int) else value:.6g}"
+
+
+def predicted_text(value: Any) -> str:
+    """A predicted value as short text: numbers rounded, sets in braces."""
+    if isinstance(value, list | set | frozenset):
+        return "{" + ", ".join(map(value_text, value)) + "}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number_text(value)
+    return "".join(letter if letter.isprintable() else "�" for letter in value_text(value)) or '""'
+
+
+def number_text(value: Any) -> str:
+    """A predicted number in few characters."""
+    if value is None:
+        return "?"
+    if float(value) == int(value) and abs(value) < 1e12:
+        return str(int(value))
+    return f"{float(value):.4g}" if abs(value) < 1e4 else f"{float(value):.0f}" if abs(value) < 1e9 else f"{value:.4g}"

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from rich.table import Table
+from rich.text import Text
 
 from kbdisk.cli import screen
-from kbdisk.cli.belief import entity_source_options
-from kbdisk.cli.counting import counting
-from kbdisk.cli.sources import loading, open_source, refuse_missing, watching
-from kbdisk.cli.verbosely import open_model, verbose_option
+from kbdisk.cli.options import (
+    device_option,
+    entity_source_options,
+    open_model,
+    open_source,
+    refuse_missing,
+    verbose_option,
+)
+from kbdisk.cli.progress import show_counting, show_loading, show_reading
+from kbdisk.cli.tables import build_table, number_text, percent, predicted_text, render
+from kbdisk.entity import Link, Quantity
+from kbdisk.entity import show as show_path
 from kbdisk.errors import ConfigError
-from kbdisk.jsonio import dump_json
-from kbdisk.loaders.files import folder_beside, sidecars_of, standard_output
+from kbdisk.loaders.files import folder_beside, sidecars_of
+from kbdisk.schemas.text.names import last_word
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from kbdisk.completion.reasons import Influence, Predictor, Why
     from kbdisk.entity import Path
 
-MAX_PREDICTORS = 12  # rows of a table
-GROUPED_FROM = 10_000  # numbers from here on have their thousands apart; a year has not
-MAX_CHARACTERS = 120  # of a list of parts
+MAX_PREDICTORS_SHOWN = 12
+MIN_GROUPED = 10_000  # numbers from here on have thousands separators; a year has none
+MAX_PARTS_LENGTH = 120  # characters of a list of parts
 
 
 @click.command()
@@ -41,10 +50,7 @@ MAX_CHARACTERS = 120  # of a list of parts
     help="A model folder.  [default: SOURCE.kbdisk, or the model by which SOURCE was completed, in the same folder]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
-@click.option("--format", metavar="FORMAT", help="Format of SOURCE where its name does not tell.")
-@click.option(
-    "--device", metavar="NAME", default="auto", show_default=True, help="Where it computes: auto, cpu or cuda."
-)
+@device_option
 @entity_source_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar.")
 @verbose_option
@@ -57,61 +63,60 @@ def why(
     path: str,
     model: str | None,
     as_json: bool,
-    format: str | None,
     device: str,
     id_path: str | None,
     quiet: bool,
     verbose: bool,
     **options: Any,
 ) -> None:
-    """Tell why a property of an entity of SOURCE was, or would be, filled in with its value.
+    """Show why a property of an entity of SOURCE was, or would be, filled in with its value.
 
     First the value and its confidence: presence, the probability that the entity has the property, times correctness,
     the probability that the value is right if it has. Where a rule of the schema gives the value, the rule is the
-    reason. Else: what the network and each expert predict on their own, and their weights; the most similar entities of
-    SOURCE that have the property; and the given properties without which the answer would differ most, by Hellinger's
-    distance between the beliefs with and without each, from 0 to 1.
+    reason. Otherwise: the predictions of the network and of each expert on their own, and their weights; the most similar
+    entities of SOURCE that have the property; and the given properties without which the prediction would differ most, by
+    the Hellinger distance between the beliefs with and without each, from 0 to 1.
 
-    A value that stands in SOURCE is hidden for that, with what would give it away. All parts of a date, a quantity or a
+    A given value is hidden first, with the values that it could be derived from. All parts of a date, a quantity or a
     coordinate are explained together. Exits with status 1 where --skip-errors skipped something.
 
     \b
     kbdisk why phones.jsonl --id palm-pre --path os --model phones.kbdisk
     kbdisk why completed.ttl --id https://example.org/elements/Fe --path density
     kbdisk why phones.jsonl --id palm-pre --path os --json | jq .influences
-    """
+    """  # fmt: skip
     refuse_missing(source)
-    folder = model or _model_of(source, entity)
-    with loading(quiet, f"reading {source} ..."):
+    folder = model or _find_model(source, entity)
+    with show_loading(quiet, f"reading {source} ..."):
         from kbdisk.api import Reading
     opened = open_model(folder, device, verbose)
-    with watching(quiet, f"reading {source}") as progress:
-        kb = open_source(source, format, {**options, "id": id_path}, progress)
+    with show_reading(quiet, f"reading {source}") as progress:
+        kb = open_source(source, {**options, "id": id_path}, progress)
         reading = Reading.of(kb)
-    with counting(quiet, "looking for similar entities") as watch:
-        reasons = opened.why(entity, path, reading, watch=watch)
+    with show_counting(quiet, "looking for similar entities") as report_progress:
+        reasons = opened.why(entity, path, reading, watch=report_progress)
     if as_json:
-        with standard_output() as stream:
-            stream.write(dump_json(reasons.to_json()))
+        screen.write_json(reasons.to_json())
     else:
-        screen.show(rendered(reasons, {other.id: other.label for other in reading.entities if other.label}))
+        labels = {other.id: other.label for other in reading.entities if other.label}
+        screen.show(render(_Screen(reasons, labels).show))
     context.exit(1 if kb.skipped else 0)
 
 
-def _model_of(source: str, entity: str) -> str:
-    """The folder of the model that a source has beside it, or by which it was completed."""
-    own = folder_beside((source,))
-    if own is not None and own.exists():
-        return str(own)
-    named = _completed_by(FilePath(source), entity) if own is not None else None
-    if named is not None:
-        return str(named)
-    looked = f"expected a model folder, as there is no {own.name} beside SOURCE" if own else "expected a model folder"
-    raise ConfigError("--model", f"{looked}. Say --model, or make one: kbdisk train {source}")
+def _find_model(source: str, entity: str) -> str:
+    """The folder of the model beside a source, or of the model by which it was completed."""
+    beside = folder_beside((source,))
+    if beside is not None and beside.exists():
+        return str(beside)
+    folder = _find_completing_model(FilePath(source), entity) if beside is not None else None
+    if folder is not None:
+        return str(folder)
+    absent = f", as there is no {beside.name} beside SOURCE" if beside else ""
+    raise ConfigError("--model", f"expected a model folder{absent}. Say --model, or make one: kbdisk train {source}")
 
 
-def _completed_by(source: FilePath, entity: str) -> FilePath | None:
-    """The model that the provenance file beside a source names for an entity, or else for any, where it is in the same folder."""
+def _find_completing_model(source: FilePath, entity: str) -> FilePath | None:
+    """A model in the folder of a source that its provenance file names: for the entity, or else for any other."""
     names: dict[str, None] = {}
     for file in sidecars_of(str(source)):
         try:
@@ -128,30 +133,21 @@ def _completed_by(source: FilePath, entity: str) -> FilePath | None:
 # ---------------------------------------------------------------- the screen
 
 
-def rendered(reasons: Why, labels: Mapping[str, str]) -> str:
-    """The reasons as text for standard output; `labels` are those of entities, by their ids."""
-    from kbdisk.cli.tables import printed
-
-    return printed(_Screen(reasons, labels).show)
-
-
 class _Screen:
-    """The reasons for a value on one screen."""
+    """The reasons for a value on one screen; `labels` are those of entities, by their ids."""
 
     def __init__(self, reasons: Why, labels: Mapping[str, str]) -> None:
         self.reasons, self.labels = reasons, labels
+        self.has_leaves = len({predictor.path for predictor in reasons.predictors}) > 1
 
     def show(self, console: Console) -> None:
-        from rich.text import Text
-
-        from kbdisk.entity import show
-
+        """Print the value, its confidence and the reasons."""
         reasons = self.reasons
         name = f"{reasons.label}  {reasons.entity}" if reasons.label else reasons.entity
-        console.print(Text.assemble((show(reasons.path), "bold green"), "  of ", (name, "bold")), soft_wrap=True)
+        console.print(Text.assemble((show_path(reasons.path), "bold green"), "  of ", (name, "bold")), soft_wrap=True)
         console.print()
         for fact, text in self._facts():
-            console.print(_indented(fact, text, console.width))
+            console.print(_build_fact(fact, text, console.width))
         if reasons.rule is not None:
             return
         self._show_predictors(console)
@@ -161,8 +157,6 @@ class _Screen:
     # ------------------------------------------------------------ the value
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        from kbdisk.cli.charts import percent
-
         reasons = self.reasons
         if reasons.given_by == "source":
             rest = "hidden for what follows" if reasons.is_hidden else "the other parts are asked for"
@@ -172,7 +166,10 @@ class _Screen:
         if reasons.value is None:
             yield "value", "none"
         else:
-            yield "value", self.text(reasons.value) + (f", {self._unsure()}" if reasons.interval is not None else "")
+            yield (
+                "value",
+                self.text(reasons.value) + (f", {self._interval_text()}" if reasons.interval is not None else ""),
+            )
         if reasons.held_back:
             yield "not written", reasons.held_back
         if reasons.correctness is not None and reasons.confidence is not None:
@@ -180,11 +177,11 @@ class _Screen:
             if reasons.presence is not None:
                 parts = f"presence {percent(reasons.presence)} x {parts}"
             yield "confidence", f"{percent(reasons.confidence)} = {parts}"
-        if (parts_of_presence := reasons.presence_parts) is not None:
-            network, trees, weight = map(percent, vars(parts_of_presence).values())
+        if (presence_parts := reasons.presence_parts) is not None:
+            network, trees, weight = map(percent, vars(presence_parts).values())
             yield "", f"presence by the network {network}, by trees {trees} (weight {weight}), then calibrated"
         if reasons.within is not None:
-            yield "", f"correct: within {self._by_name(reasons.within)} of the truth"
+            yield "", f"correct: within {self._tolerance_text(reasons.within)} of the truth"
         if reasons.rule is not None:
             count = reasons.rule.support + reasons.rule.exceptions
             known = f"; {reasons.rule.support:,} of {count:,} known values agree" if count else ""
@@ -192,46 +189,39 @@ class _Screen:
         if reasons.note:
             yield "note", reasons.note
 
-    def _unsure(self) -> str:
+    def _interval_text(self) -> str:
         """The interval of a number, or of several by their names."""
         interval = self.reasons.interval
         if not isinstance(interval, Mapping):
             return f"90 % within {_interval(interval)}"
         return "90 % within " + ", ".join(f"{name} {_interval(ends)}" for name, ends in interval.items())
 
-    def _by_name(self, numbers: Any) -> str:
+    def _tolerance_text(self, numbers: Any) -> str:
+        """The largest error of a right number, or of several by their names."""
         if not isinstance(numbers, Mapping):
             unit = getattr(self.reasons.value, "unit", None)
-            return f"{_number(_brief(numbers))} {unit or ''}".rstrip()
-        return ", ".join(f"{name} {_number(_brief(number))}" for name, number in numbers.items())
+            return f"{_number(_round(numbers))} {unit or ''}".rstrip()
+        return ", ".join(f"{name} {_number(_round(number))}" for name, number in numbers.items())
 
-    # ------------------------------------------------------------ what it rests on
+    # ------------------------------------------------------------ the reasons
 
     def _show_predictors(self, console: Console) -> None:
-        from rich.text import Text
-
-        from kbdisk.cli.charts import percent
-        from kbdisk.cli.tables import table_of
-
         reasons = self.reasons
         if not reasons.predictors:
             return
-        several = len({predictor.path for predictor in reasons.predictors}) > 1
-        table = table_of("prediction by", ">weight", *["of"] * several, "on its own")
-        for predictor in reasons.predictors[:MAX_PREDICTORS]:
-            leaf = [Text(self._leaf(predictor.path), "green")] * several
-            table.add_row(Text(predictor.name), percent(predictor.weight), *leaf, self._prediction(predictor))
+        table = build_table("prediction by", ">weight", *["of"] * self.has_leaves, "on its own")
+        for predictor in reasons.predictors[:MAX_PREDICTORS_SHOWN]:
+            leaf = [Text(self._leaf(predictor.path), "green")] * self.has_leaves
+            prediction = Text(self._prediction_text(predictor))
+            table.add_row(Text(predictor.name), percent(predictor.weight), *leaf, prediction)
         _print_table(console, table, None)
-        if (more := len(reasons.predictors) - MAX_PREDICTORS) > 0:
+        if (more := len(reasons.predictors) - MAX_PREDICTORS_SHOWN) > 0:
             console.print(Text(f"and {more} more: --json has them", "dim"))
-        for line in self._notes_on_predictors():
+        for line in self._predictor_notes():
             console.print(Text(line, "dim"))
 
-    def _prediction(self, predictor: Predictor) -> Text:
-        from rich.text import Text
-
-        from kbdisk.cli.charts import percent
-
+    def _prediction_text(self, predictor: Predictor) -> str:
+        """The prediction of a network or an expert on its own."""
         text = self.text(predictor.value)
         if predictor.probability is not None:
             text += f"  {percent(predictor.probability)}"
@@ -239,11 +229,10 @@ class _Screen:
             text += self._unit(predictor.path)
         if predictor.latent_weight >= 0.01:
             text += f"  ({percent(predictor.latent_weight)} by neighbours in its latent space)"
-        return Text(text)
+        return text
 
-    def _notes_on_predictors(self) -> Iterator[str]:
-        from kbdisk.cli.charts import percent
-
+    def _predictor_notes(self) -> Iterator[str]:
+        """Why experts are not used, and how their weighted mean was moved."""
         reasons = self.reasons
         used = {predictor.name for predictor in reasons.predictors}
         unused: dict[str, list[str]] = {}
@@ -256,22 +245,17 @@ class _Screen:
             yield "; ".join(lines)
         for limit in reasons.limits:
             yield (
-                f"{self._of(limit.path)}weighted mean {_number(limit.weighted)}, moved to {_number(limit.kept)}: "
+                f"{self._leaf_prefix(limit.path)}weighted mean {_number(limit.weighted)}, moved to {_number(limit.kept)}: "
                 "into the middle fifth of the whole distribution"
             )
         for shrinkage in reasons.shrinkages:
             parts = f"{percent(shrinkage.trust)} of this, {percent(1 - shrinkage.trust)} of the constant"
-            yield f"{self._of(shrinkage.path)}shrunk by held-out errors: {parts} {self.text(shrinkage.constant)}"
+            yield f"{self._leaf_prefix(shrinkage.path)}shrunk by held-out errors: {parts} {self.text(shrinkage.constant)}"
 
     def _show_similar(self, console: Console) -> None:
-        from rich.text import Text
-
-        from kbdisk.cli.tables import table_of
-        from kbdisk.schemas.text.names import last_word
-
         if not self.reasons.similar:
             return
-        table = table_of("similar entity", ">similarity", "its value")
+        table = build_table("similar entity", ">similarity", "its value")
         for similar in self.reasons.similar:
             name = f"{similar.label}  {last_word(similar.id)}" if similar.label else last_word(similar.id)
             value = Text(self.text(similar.value), no_wrap=True, overflow="ellipsis")
@@ -279,50 +263,40 @@ class _Screen:
         _print_table(console, table, console.width // 2)
 
     def _show_influences(self, console: Console) -> None:
-        from rich.text import Text
-
-        from kbdisk.cli.tables import table_of
-
         if not self.reasons.influences:
             console.print()
-            console.print(Text("No given property moves the answer.", "dim"))
+            console.print(Text("No given property changes the answer.", "dim"))
             return
-        table = table_of("without", ">distance", "the answer would be")
+        table = build_table("without", ">distance", "the answer would be")
         for influence in self.reasons.influences:
             name = Text(influence.name, "green", no_wrap=True, overflow="ellipsis")
-            table.add_row(name, f"{influence.distance:.2f}", Text(self._change(influence)))
+            table.add_row(name, f"{influence.distance:.2f}", Text(self._change_text(influence)))
         _print_table(console, table, console.width // 2)
 
-    def _change(self, influence: Influence) -> str:
-        """The answer without a property, beside what it is with it."""
-        from kbdisk.cli.charts import percent
-
-        of = self._of(influence.leaf)
+    def _change_text(self, influence: Influence) -> str:
+        """The prediction without a property, and with it."""
+        leaf = self._leaf_prefix(influence.leaf)
         if influence.probability is None or influence.probability_before is None:
             value, before = self.text(influence.value), self.text(influence.value_before)
             if value != before or influence.interval is None:
-                return f"{of}{value} instead of {before}{self._unit(influence.leaf)}"
+                return f"{leaf}{value} instead of {before}{self._unit(influence.leaf)}"
             intervals = f"{_interval(influence.interval)} instead of {_interval(influence.interval_before)}"
-            return f"{of}{value} all the same, 90 % within {intervals}"
+            return f"{leaf}{value} all the same, 90 % within {intervals}"
         now, was = percent(influence.probability), percent(influence.probability_before)
-        text = f"{of}{self.text(influence.label)} {now} instead of {was}"
+        text = f"{leaf}{self.text(influence.label)} {now} instead of {was}"
         if influence.moved is not None:
             moved, moved_before = percent(influence.moved.probability), percent(influence.moved.probability_before)
             text += f", {self.text(influence.moved.label)} {moved} instead of {moved_before}"
         return text
 
-    # ------------------------------------------------------------ words
+    # ------------------------------------------------------------ values and paths
 
     def text(self, value: Any) -> str:
         """A value in few characters; a link by the label of its entity."""
-        from kbdisk.cli.charts import value_text
-        from kbdisk.entity import Link, Quantity
-        from kbdisk.schemas.text.names import last_word
-
         if isinstance(value, dict):
             return ", ".join(f"{key} {self.text(part)}" for key, part in value.items() if key[:1] != "@")
         if isinstance(value, list | set | frozenset) and any(isinstance(part, dict) for part in value):
-            return _clipped("; ".join(map(self.text, value)))
+            return _shorten("; ".join(map(self.text, value)))
         if isinstance(value, list | set | frozenset):
             return "{" + ", ".join(map(self.text, value)) + "}"
         if isinstance(value, Link):
@@ -331,38 +305,34 @@ class _Screen:
             return f"{_number(value.value)} {value.unit or ''}".rstrip()
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _number(value)
-        return value_text(value)
+        return predicted_text(value)
 
     def _unit(self, path: Path) -> str:
-        """The unit of an amount at the path of a leaf, behind a blank."""
+        """The unit of a quantity at the path of a leaf, after a blank."""
         return f" {self.reasons.unit}" if self.reasons.unit and path[-1:] == ("value",) else ""
 
     def _leaf(self, path: Path) -> str:
         """The path of a leaf within the property."""
-        from kbdisk.entity import show
+        return show_path(path[len(self.reasons.path) :] or path)
 
-        return show(path[len(self.reasons.path) :] or path)
-
-    def _of(self, path: Path) -> str:
-        """What begins a sentence about one leaf of several."""
-        several = len({predictor.path for predictor in self.reasons.predictors}) > 1
-        return f"{self._leaf(path)}: " if several else ""
+    def _leaf_prefix(self, path: Path) -> str:
+        """The beginning of a sentence about a leaf, where there are several."""
+        return f"{self._leaf(path)}: " if self.has_leaves else ""
 
 
 def _number(value: Any) -> str:
-    from kbdisk.cli.charts import number_text
-
-    if value is None or abs(value) < GROUPED_FROM or float(value) != int(value):
+    """A number in few characters, with thousands separators where it is large."""
+    if value is None or abs(value) < MIN_GROUPED or float(value) != int(value):
         return number_text(value)
     return f"{int(value):,}" if abs(value) < 1e15 else number_text(value)
 
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_PARTS_LENGTH else text[: MAX_PARTS_LENGTH - 1] + "…"
 
 
-def _brief(number: float) -> float:
-    """A number with three digits."""
+def _round(number: float) -> float:
+    """A number rounded to three significant digits."""
     return float(f"{number:.3g}")
 
 
@@ -370,22 +340,17 @@ def _interval(ends: Sequence[float] | None) -> str:
     if ends is None:
         return "?"
     low, high = ends
-    digits = _digits(high - low)
-    return f"{_number(round(low, digits))} … {_number(round(high, digits))}"
+    decimals = _count_decimals(high - low)
+    return f"{_number(round(low, decimals))} … {_number(round(high, decimals))}"
 
 
-def _digits(width: float) -> int:
-    """Digits behind the point that mean something in the ends of an interval of a width."""
-    from math import floor, isfinite, log10
-
-    return 1 - floor(log10(width)) if width > 0 and isfinite(width) else 12
+def _count_decimals(width: float) -> int:
+    """Decimals that are significant in the ends of an interval of this width."""
+    return 1 - math.floor(math.log10(width)) if width > 0 and math.isfinite(width) else 12
 
 
-def _indented(name: str, text: str, width: int) -> Table:
-    """A fact, its text wrapped beside its name."""
-    from rich.table import Table
-    from rich.text import Text
-
+def _build_fact(name: str, text: str, width: int) -> Table:
+    """A fact: its name, and beside it its text in several lines."""
     table = Table.grid(padding=0)
     table.add_column(width=13, no_wrap=True)
     table.add_column(overflow="fold", max_width=width - 13)

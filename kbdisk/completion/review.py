@@ -42,11 +42,12 @@ from kbdisk.loaders import KB
 from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.values import formulas
-from kbdisk.loaders.values.tagged_json import encode, show_day
+from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.schemas.composites.base import leaves_of, show_pattern
 from kbdisk.schemas.kinds import KINDS, kind_of
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.dates import show_day
 from kbdisk.schemas.text.numerals import is_number
 
 WRITTEN = "written"

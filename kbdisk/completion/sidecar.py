@@ -21,10 +21,10 @@ from kbdisk.loaders import KB, RDF_FORMATS
 from kbdisk.loaders.files import sidecar_of, sidecars_of
 from kbdisk.loaders.table.cells import TRUTHS
 from kbdisk.loaders.values import columns
-from kbdisk.loaders.values.numbers import Separators
 from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.numerals import is_number
+from kbdisk.styles.numbers import Separators
 
 BLOCK_FORMATS = ("turtle", "trig", "ntriples", "nquads", "n3")  # their blocks say which values were filled in
 CELL_FORMATS = ("csv", "tsv", "parquet")
@@ -380,7 +380,7 @@ def _cell_readings(text: str) -> Iterator[Any]:
     if text in TRUTHS:
         yield TRUTHS[text]
     for separators in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):
-        if separators.see(text, 1) and separators.decimal is not None:
+        if separators.observe(text, 1) and separators.decimal is not None:
             yield separators.reader()(text)
 
 

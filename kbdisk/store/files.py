@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
-from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError
+from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError, setting
 from kbdisk.experts.config import FITTED_ON_HELD_OUT
 from kbdisk.printable import plain_line
 
@@ -345,8 +345,17 @@ def refuse_output_path(folder: str | os.PathLike[str], force: bool = False) -> N
             named, "expected a model, nothing, or an empty folder, got other files. Name another folder."
         )
     if not force:
-        raise CheckpointError(named, "a model is there already. Say force=True to replace it.")
+        raise CheckpointError(named, f"a model is there already. Say {setting('force')} to replace it.")
     foreign = sorted(held - {CONFIG, CARD, *NEEDED, *OPTIONAL, *LATER, *DESKTOP})
     if foreign:
         problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
         raise CheckpointError(named, problem)
+
+
+def refuse_kept_folder(folder: str | os.PathLike[str]) -> None:
+    """CheckpointError where a newly trained model could not be kept in a folder, in the place of an earlier one."""
+    refuse_output_path(folder, force=True)
+    parent = FilePath(folder).resolve().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        problem = "permission denied" if parent.is_dir() else "no such directory"
+        raise CheckpointError(str(folder), f"cannot be written: {problem}.")

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.entity import show
-from kbdisk.errors import CheckpointError
+from kbdisk.errors import CheckpointError, setting
 from kbdisk.loaders.files import writing
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer
@@ -49,7 +49,6 @@ STATE, METRICS = "state.json", "metrics.jsonl"
 MAX_SECONDS_BETWEEN = 30.0  # between two saves of a run
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum")  # of AdamW, of Muon
 FILE = re.compile(r"(last|best)-[0-9]+\.safetensors")
-ANEW = "Say force=True to begin the run anew."
 MAX_DIFFERENCES = 3  # differences named in an error
 
 
@@ -84,7 +83,7 @@ class Checkpoint:
             what = f"{', '.join(found[:MAX_DIFFERENCES])}{more}"
             raise CheckpointError(
                 str(folder),
-                f"is another run's: {what}. Resume with what it began with, or say force=True to begin anew.",
+                f"is another run's: {what}. Resume with what it began with, or say {setting('force')} to begin anew.",
             )
         expected = _tensors(trainer), _named("best", trainer, trainer.best)
         _put(
@@ -155,7 +154,8 @@ def refuse_unfinished(folder: FilePath) -> None:
     if is_there(folder):
         step = _read(folder)["state"]["step"]
         raise CheckpointError(
-            str(folder), f"a run stopped there after step {step:,}. Say resume=True to go on, force=True to begin anew."
+            str(folder),
+            f"a run stopped there after step {step:,}. Say {setting('resume')} to go on, {setting('force')} to begin anew.",
         )
 
 
@@ -220,16 +220,16 @@ def _load(file: FilePath, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         loaded = safetensors.torch.load_file(file, str(device))
     except (OSError, safetensors.SafetensorError) as error:
         fact = (getattr(error, "strerror", None) or str(error)).lower()
-        raise CheckpointError(str(file), f"cannot be read: {fact}. {ANEW}") from None
+        raise CheckpointError(str(file), f"cannot be read: {fact}. {_advise_restart()}") from None
     shapes = {name: one.shape for name, one in expected.items()}
     for name, one in loaded.items():
         kind, _, of = name.partition("/")
         shape = torch.Size() if kind == "step" else shapes.get(f"weights/{of}" if kind in MOMENTS else name)
         if one.shape != shape:
-            raise CheckpointError(str(file), f"expected {name} of shape {shape}, got {one.shape}. {ANEW}")
+            raise CheckpointError(str(file), f"expected {name} of shape {shape}, got {one.shape}. {_advise_restart()}")
     missing = shapes.keys() - loaded.keys()
     if missing:
-        raise CheckpointError(str(file), f"expected {min(missing)}, got a file without. {ANEW}")
+        raise CheckpointError(str(file), f"expected {min(missing)}, got a file without. {_advise_restart()}")
     return loaded
 
 
@@ -244,20 +244,26 @@ def _state(content: Mapping[str, Any]) -> State:
     return State(**{**content, "best": math.inf if content["best"] is None else content["best"]})
 
 
+def _advise_restart() -> str:
+    return f"Say {setting('force')} to begin the run anew."
+
+
 def _read(folder: FilePath) -> dict[str, Any]:
     """state.json."""
     file = folder / STATE
     try:
         content: dict[str, Any] = json.loads(file.read_bytes())
     except FileNotFoundError:
-        raise CheckpointError(str(folder), "no run is kept there. Leave resume=True out to begin one.") from None
+        raise CheckpointError(
+            str(folder), f"no run is kept there. Leave {setting('resume')} out to begin one."
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(str(file), f"cannot be read: {error}. {ANEW}") from None
+        raise CheckpointError(str(file), f"cannot be read: {error}. {_advise_restart()}") from None
     format = content.get("format") if isinstance(content, dict) else None
     if format != FORMAT:
-        raise CheckpointError(str(file), f"expected a run in format {FORMAT}, got {format!r}. {ANEW}")
+        raise CheckpointError(str(file), f"expected a run in format {FORMAT}, got {format!r}. {_advise_restart()}")
     if not _is_complete(content):
-        raise CheckpointError(str(file), f"expected how far a run is, got something else. {ANEW}")
+        raise CheckpointError(str(file), f"expected how far a run is, got something else. {_advise_restart()}")
     return content
 
 
@@ -297,7 +303,7 @@ def _shorten(file: FilePath, step: int) -> None:
                 break
         except (ValueError, KeyError, TypeError, RecursionError):
             raise CheckpointError(
-                f"{file}:{number}", f"expected a step's measures, got something else. {ANEW}"
+                f"{file}:{number}", f"expected a step's measures, got something else. {_advise_restart()}"
             ) from None
         kept.append(line)
     _write(file, b"".join(kept))

@@ -197,7 +197,8 @@ class Trainer:
     def _budget(self, seconds: float) -> None:
         """Take in how long a step took; after enough of them see what else takes of a budget, and what is left buys steps."""
         state, budget = self.state, self.config.seconds
-        least = MIN_STEPS if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
+        enough = min(MIN_STEPS, self.config.steps or MIN_STEPS)
+        least = enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
         if not self.schedule.is_timed(seconds, least) or budget is None:
             return
         if self.schedule.is_hopeless(least):

@@ -204,8 +204,10 @@ class Schedule:
             return False
         state.timing.append(seconds)
         are_few = len(state.timing) >= MIN_TIMED and least * typical(state.timing) > ALL_STEPS * config.seconds
+        is_last = state.step == config.steps  # what follows the steps is planned by then
         return (
             are_few
+            or is_last
             or self.is_hopeless(least)
             or is_timed(state.timing, state.seconds + seconds, config.seconds, config.timed)
         )

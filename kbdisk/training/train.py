@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from kbdisk.entity import Entity
-from kbdisk.errors import KBDiskWarning, TrainingError
+from kbdisk.errors import KBDiskWarning, TrainingError, setting
 from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
 from kbdisk.experts.base import Candidates, Report
 from kbdisk.experts.config import FITTED_ON_HELD_OUT
@@ -36,7 +36,7 @@ from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
 from kbdisk.training.config import MAX_NETWORKS
 from kbdisk.training.data import Data
@@ -136,7 +136,8 @@ class Experts:
     @property
     def seconds_for_networks(self) -> float | None:
         """What they leave to all networks; None where the networks come first, or there is no budget."""
-        return self.clock.seconds(NETWORKS) if self.come_first else None
+        seconds = self.clock.seconds(NETWORKS) if self.come_first else None
+        return None if seconds is None else max(seconds, MIN_SECONDS_LEFT)
 
     @cached_property
     def sides(self) -> Sides:
@@ -188,6 +189,7 @@ class Experts:
         return trained
 
 
+MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
 MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
 NETWORKS, WEIGHTS, GIVEN_ONLY = "networks", "weights", "given_only"  # stages beside the experts' own
 
@@ -352,7 +354,7 @@ def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
         left = f"It has {good}" if good else "It is left out"
         warnings.warn(f"train: network {number}: {state.stopped}. {left}. {advice}.", KBDiskWarning, stacklevel=4)
         return
-    way_out = f"; resume=True makes a model of {good}" if good and is_kept else ""
+    way_out = f"; {setting('resume')} makes a model of {good}" if good and is_kept else ""
     raise TrainingError("train", f"{state.stopped}. {advice}{way_out}.")
 
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import orjson
 
 from kbdisk.entity import Tree
-from kbdisk.errors import LoadError
+from kbdisk.errors import LoadError, setting
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.values import tagged_json
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
@@ -429,7 +429,9 @@ class Scanner:
     def end(self) -> bytes:
         """Pass the blanks after the last value, to the end."""
         if self.peek():
-            self.refuse("the end of the file", "If every line is an object, say --format jsonl.")
+            self.refuse(
+                "the end of the file", f"If every line is an object, say {setting('format', 'jsonl', shell='from')}."
+            )
         return self.take()
 
     # ------------------------------------------------------------ underneath

@@ -17,7 +17,7 @@ import pyoxigraph
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from kbdisk.entity import Completion, Entity
-from kbdisk.errors import LoadError, WriteError
+from kbdisk.errors import LoadError, WriteError, setting
 from kbdisk.loaders.kb import KB, Options, Report, origins_of
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.base import RdfKB
@@ -208,7 +208,7 @@ def write_graph(
         raise WriteError(GRAPH_NAME, "is one of several sources. Choose another target.")
     kb = origins[0] if len(origins) == 1 else None
     if is_source and not in_place:
-        raise WriteError(GRAPH_NAME, "is the source itself. Say in_place=True to change it.")
+        raise WriteError(GRAPH_NAME, f"is the source itself. Say {setting('in_place')} to change it.")
     if isinstance(kb, RdfKB) and completions and (not only_new or is_source):
         given, new = writer.quads_of(kb, () if items is kb else cast(Iterable[Completion], items), report)
         quads = new if is_source or only_new else [*given, *new]

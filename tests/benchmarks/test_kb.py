@@ -253,7 +253,7 @@ ROWS = [  # the option, arguments beside those of CALL, what is seen then of (st
     ("--budget", ("--budget", "9s"), lambda outcome: stored()[0]["told"] == " + 9s"),
     ("--out", ("--out", "elsewhere"), lambda outcome: Path("elsewhere/kb.jsonl").exists()),
     ("--json", ("--json",), lambda outcome: json.loads(outcome[1])["mean"] == {"constant": None}),
-    ("--format", ("--format", "json"), lambda outcome: outcome[0] == 2),
+    ("--from", ("--from", "json"), lambda outcome: outcome[0] == 2),
     ("--quiet", (), lambda outcome: (outcome[0], outcome[2]) == (0, "")),
 ]  # fmt: skip
 OF_OURS = {"--preset", "--device", "--verbose"}  # in the slow test below
@@ -279,11 +279,11 @@ def test_ours_is_completed_and_compared(source, run):
 
 
 def test_every_option_has_a_row():
-    from kbdisk.cli.sources import OPTIONS
+    from kbdisk.cli.options import SOURCE_OPTIONS
 
-    reading = {name for option in OPTIONS for name in option(lambda: None).__click_params__[0].opts}
+    reading = {name for option in SOURCE_OPTIONS for name in option(lambda: None).__click_params__[0].opts}
     own = {max(one.opts, key=len) for one in main.commands["kb"].params if isinstance(one, click.Option)}
-    assert own - reading - OF_OURS == {option for option, *_ in ROWS}
+    assert own - reading - OF_OURS == {option for option, *_ in ROWS} - reading
 
 
 def test_a_source_without_anything_to_hide_is_refused(tmp_path, run):

@@ -217,7 +217,7 @@ def _unreadable(command: Command) -> Iterator[str]:
     more = [option for option in ("--skip-errors",) if option in command.arguments]
     if format == "jsonld" and "--context" in command.arguments:
         more += ["--context", command.arguments[command.arguments.index("--context") + 1]]
-    inspecting = ["inspect", "-q", "--json", "--format", format, target, *more]
+    inspecting = ["inspect", "-q", "--json", "--from", format, target, *more]
     arguments = ["show", target] if format == "model" else inspecting
     status, _, err = call(arguments)
     if status not in (0, 1 if "--skip-errors" in more else 0) and not any(word in err for word in NOTHING):
@@ -376,7 +376,7 @@ def parquet_case(random: Random, given: Input) -> Command:
 
 def _reading(random: Random, name: str, format: str) -> Command:
     """A command that reads a source."""
-    how = ["--format", format] if format == "wikibase-json" and random.random() < 0.5 else []
+    how = ["--from", format] if format == "wikibase-json" and random.random() < 0.5 else []
     skip = ["--skip-errors"] if random.random() < 0.2 else []
     more = ["--id", random.choice(["name", "id", "launched.year", "x[0]"])] if random.random() < 0.05 else []
     more += (

@@ -62,7 +62,7 @@ def test_a_new_value_far_behind_the_end_of_its_list_is_refused(here, run, path):
     Path("new.jsonl").write_text(f'{{"id": "a", "path": "{path}", "value": 1}}\n')
     status, _, err = run("write", "kb.jsonl", "--values", "new.jsonl", "--out", "out.jsonl")
     assert status == 2
-    assert err.startswith(f"error: new.jsonl:1: {path}: expected a place near the end of ")
+    assert err.startswith(f"error: new.jsonl:1: {path}: expected an index near the end of ")
 
 
 @pytest.mark.parametrize("object", ["<http://a b/>", '"1952-02-30"^^<http://www.w3.org/2001/XMLSchema#date>'])
@@ -82,7 +82,7 @@ def test_a_date_that_the_calendar_does_not_have_is_no_day_of_a_parquet_column(he
     status, _, err = run("write", "kb.jsonl", "--out", "out.parquet")
     assert status == 1
     assert "a day: expected a date that ISO 8601 can say" in err
-    assert run("write", "out.parquet", "--out", "-", "--format", "jsonl")[1].count("2001-01-01") == 1
+    assert run("write", "out.parquet", "--out", "-", "--to", "jsonl")[1].count("2001-01-01") == 1
 
 
 def test_a_day_that_the_calendar_does_not_have_fills_no_cell_of_days(here, run):
@@ -112,7 +112,7 @@ def test_a_value_of_a_wikibase_of_another_form_is_kept_as_text_or_refused(here, 
     snak = {"snaktype": "value", "property": "P1", "datavalue": {"type": type, "value": value}}
     item = {"type": "item", "id": "Q1", "labels": {}, "claims": {"P1": [{"mainsnak": snak, "rank": "normal"}]}}
     Path("kb.json").write_text(json.dumps(item).replace("Infinity", "1e999"))
-    ended, _, err = run("schema", "infer", "kb.json", "--format", "wikibase-json")
+    ended, _, err = run("schema", "infer", "kb.json", "--from", "wikibase-json")
     assert ended == status
     assert err.startswith("error: kb.json") is (status == 2)
 
@@ -172,7 +172,7 @@ def test_a_wikibase_s_amounts_and_degrees_that_are_no_numbers_are_kept_as_text(h
         's:2 v:P2 <http://e/v2> . <http://e/v2> w:geoLatitude "a" ; w:geoLongitude 1 .\n'
     )
     assert run("schema", "infer", "kb.ttl")[0] == 0
-    out = run("write", "kb.ttl", "--out", "-", "--format", "jsonl")[1]
+    out = run("write", "kb.ttl", "--out", "-", "--to", "jsonl")[1]
     assert '"P1":"+x"' in out
     assert '"P2":"a, 1"' in out
 

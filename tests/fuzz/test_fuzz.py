@@ -36,7 +36,7 @@ def test_mutated_model_folders_are_opened_or_refused_in_one_line(monkeypatch, ti
 def test_the_files_that_are_mutated_are_sound():
     for kind, text in cases.SOURCES.items():
         for name in text.files:
-            status, _, err = cases.call(["inspect", "-q", str(cases.CORPUS / name), "--format", kind])
+            status, _, err = cases.call(["inspect", "-q", str(cases.CORPUS / name), "--from", kind])
             assert (status, err) == (0, ""), name
     for kind, text in cases.IMPORTS.items():
         status, out, err = cases.call(["schema", "import", "-q", str(cases.CORPUS / text.files[0]), "--from", kind])

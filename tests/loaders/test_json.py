@@ -141,7 +141,7 @@ WRONG = [
     (b'[{"a": 1', "<memory>:1: expected a closing bracket, got the end of the file"),
     (b'[{"a": "x}]', "<memory>:1: expected a closing bracket, got '\"x}]'"),
     (b'[\n{"a": "x},\n{"b": 2}]', "<memory>:2: expected a closing quote for the string, got '\"x},'"),
-    (b'{"a": 1}\n{"a": 2}\n', "<memory>:2: expected the end of the file, got '{\"a\": 2}'. If every line is an object, say --format jsonl"),
+    (b'{"a": 1}\n{"a": 2}\n', "<memory>:2: expected the end of the file, got '{\"a\": 2}'. If every line is an object, say format='jsonl'"),
     (b"[{}] x", "<memory>:1: expected the end of the file, got 'x'"),
     (b"[{}]]", "<memory>:1: expected the end of the file, got ']'"),
     (b'{"r": [{}]', "<memory>:1: expected a closing bracket, got the end of the file"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tables import examples, for_each
 
 import kbdisk
-from kbdisk.cli.schemawords import kind_name
+from kbdisk.cli.schema_tables import kind_name
 from kbdisk.entity import Entity, Known, at, is_gap, show, walk
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import check

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbdisk.training import schedule
+from kbdisk.training.config import TrainConfig
+from kbdisk.training.validation import State
 
 
 def test_the_rate_rises_to_the_highest_and_falls_to_a_hundredth():
@@ -66,6 +68,13 @@ def test_what_the_first_steps_take_does_not_count():
 )  # fmt: skip
 def test_a_budget_becomes_steps_after_fifty_or_a_few_slow_ones(times, spent, timed):
     assert schedule.is_timed(times, spent, 100.0, 50) is timed
+
+
+def test_after_the_last_of_few_steps_a_budget_is_planned_all_the_same():
+    config = TrainConfig(steps=3, seconds=900)
+    for step in (1, 2, 3):
+        state = State(step=step, evaluations=20)
+        assert schedule.Schedule(config, state, is_watched=True).is_timed(0.1) is (step == 3)
 
 
 @pytest.mark.parametrize(("step", "fewer"), [(0, 900), (500, 800), (700, 701), (800, 900), (950, 970), (990, 995)])

@@ -41,10 +41,10 @@ from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.styles import Styles
 from kbdisk.styles.kinds import KIND_STYLES
+from kbdisk.styles.styles import Styles
 
-EXAMPLES = FilePath(__file__).parents[1] / "examples"
+EXAMPLES = FilePath(__file__).parents[2] / "examples"
 P = ("p",)
 
 WEIGHT = Amount("g", {"kg": 1000.0, "lb": None})
