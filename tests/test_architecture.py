@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [  # a part may import only itself and the parts of the rows above
     ["printable"],
     ["entity", "errors"],
+    ["plugins"],
     ["locks"],
     ["atomic"],
     ["schemas"],
@@ -39,6 +40,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["completion"],
     ["plots"],
     ["api", "sklearn"],
+    ["extend"],
     ["__init__"],
     ["cli"],
     ["__main__"],
@@ -47,6 +49,7 @@ GROUND = {
     "printable",
     "entity",
     "errors",
+    "plugins",
     "locks",
     "atomic",
     "schemas",
@@ -198,6 +201,7 @@ def loaded_after(code: str) -> set[str]:
     [
         "import kbdisk",
         "import kbdisk.cli",
+        "import kbdisk.extend",
         "from kbdisk.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
         "from kbdisk.cli import main\ntry: main(['inspect', '--help'])\nexcept SystemExit: pass",
     ],

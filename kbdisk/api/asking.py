@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kbdisk.api.beliefs import KINDS, Belief
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.api.beliefs import Belief, view_of
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.graph import Graph
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, show
@@ -47,7 +46,9 @@ def log_probs(
         ]
         logs = [one.logsumexp(0) - math.log(len(one)) for one in several]
         return np.concatenate([np.zeros(0), *(one.cpu() for one in logs)])
-    found = [log_prob(trained.maker, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
+    found = [
+        log_prob(trained.networks_model, batch, orders=orders, generator=generator) for _, batch in batches(tokens)
+    ]
     return np.concatenate([np.zeros(0), *(one.exact.where(~one.exact.isnan(), one.bound).cpu() for one in found)])
 
 
@@ -89,7 +90,7 @@ def beliefs_of(
         recorded = float(one.presence["logits"][one.presence["tokens"] == 0].sigmoid()[0])
         row = next(iter(one.kinds.values())).belief
         given = known.get(slot.path, value.get(slot.path))
-        found[slot.path] = KINDS[slot.kind](
+        found[slot.path] = view_of(slot.kind)(
             entity.id, slot.path, slot, row, given, recorded, unit_of(trained.schema, of, slot.path)
         )
     order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}
@@ -112,7 +113,7 @@ def _asked(trained: Trained, batch: Batch, slots: list[Slot], wanted: list[int])
         for case, token in enumerate(some):
             visible[_hidden_with(slots, token), case] = False
             asked[token, case] = True
-        told = beliefs(trained.believer, many, asked.flatten(), visible.flatten())
+        told = beliefs(trained.full_model, many, asked.flatten(), visible.flatten())
         if trained.presence_trees is not None and told.presence is not None:
             told = replace(told, presence=trained.presence_trees.combined(many, visible.flatten(), told.presence))
         for case, token in enumerate(some):

@@ -16,6 +16,8 @@ from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.model.estimates import INTERVAL_LEVEL
+from kbdisk.plugins import load_part
+from kbdisk.schemas.kinds import KINDS
 
 LEVELS = (0.5, INTERVAL_LEVEL)  # of the intervals that are told
 TOLD = 20  # labels, at most, that are told of all
@@ -62,8 +64,8 @@ class Belief:
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        """How likely each label is, the likeliest first; of a set, how likely each is in it."""
-        raise AttributeError(f"{show(self.path)} is a {self.kind}: ask for its mean, median, interval or density")
+        """How likely each value is that can be listed, the likeliest first; of a set, how likely each member is in it."""
+        return {_plain(self.value): self.confidence}
 
     def log_prob(self, value: Any) -> float:
         """In nats; of a number that of one step of its resolution."""
@@ -122,6 +124,11 @@ class Belief:
 
 class NumberBelief(Belief):
     """A distribution over numbers: a density, and masses at those that repeat."""
+
+    @property
+    def probabilities(self) -> dict[Any, float]:
+        """Numbers have none: AttributeError."""
+        raise AttributeError(f"{show(self.path)} is a {self.kind}: ask for its mean, median, interval or density")
 
     @property
     def mean(self) -> float:
@@ -257,13 +264,9 @@ class TextBelief(Belief):
         return {text: math.exp(log_prob) for text, log_prob in self.row.beam(WRITTEN)[0]}
 
 
-KINDS: dict[str, type[Belief]] = {
-    "number": NumberBelief,
-    "category": LabelBelief,
-    "link": LabelBelief,
-    "set": SetBelief,
-    "text": TextBelief,
-}
+def view_of(kind: str) -> type[Belief]:
+    """What can be asked of beliefs of a kind, by its row."""
+    return load_part(KINDS[kind].view) or Belief
 
 
 def _float(one: Tensor) -> float:

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.slots import BY_NAME, Slot
+from kbdisk.data.dataset import Batch
+from kbdisk.data.slots import Slot
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.layers import Readout, attention_scale
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text import build_reader
 from kbdisk.model.attention import EntityEncoder, build_layout
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
@@ -68,9 +69,9 @@ class DiSK(nn.Module):
         super().__init__()
         D = config.width
         self.config, self.classes = config, len(codec.classes)
-        self.reader = build_reader(setting_of(codec, "text", config)) if codec.words else None  # of all texts
+        self.reader = build_reader(setting_of(codec, "text", config)) if codec.tokenizer else None  # of all texts
         paths: list[Keys] = [(name,) for name in codec.classes] + [slot.keys for slot in codec.slots]
-        self.paths = PATHS[config.paths](paths, D, codec.words, self.reader)
+        self.paths = PATHS[config.paths](paths, D, codec.tokenizer, self.reader)
         self.kinds = KindModules(codec, config, self.reader)
         self.query = nn.Parameter(torch.randn(D))  # stands for the value of an asked property
         scale = attention_scale(D, config.heads, config.base)
@@ -169,8 +170,8 @@ class KindModules(nn.Module):
         for kind, slots in slots_of.items():
             setting = setting_of(codec, kind, config, reader)
             codecs = [slot.codec for slot in slots]
-            self.encoders[kind] = BY_NAME[kind].encoder(codecs, setting)
-            self.decoders[kind] = BY_NAME[kind].decoder(codecs, setting)
+            self.encoders[kind] = LEARNT_KINDS[kind].encoder(codecs, setting)
+            self.decoders[kind] = LEARNT_KINDS[kind].decoder(codecs, setting)
 
     def read(self, batch: Batch, tokens: Tensor, path: Tensor) -> Tensor:
         """(n,) visible tokens, (n, D) their paths -> (n, D) their encoded values."""
@@ -210,7 +211,7 @@ def setting_of(codec: Codec, kind: str, config: ModelConfig, reader: nn.Module |
         config=codec.config.kinds[kind],
         blocks=config.blocks,
         dropout=config.dropout,
-        tokenizer=codec.words,
+        tokenizer=codec.tokenizer,
         reader=reader,
         base=config.base,
     )

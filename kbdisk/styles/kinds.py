@@ -1,4 +1,4 @@
-"""Styles per kind: KIND_STYLES has for each kind how a value is observed, in which forms it is written, and how its missing parts are filled.
+"""Styles per kind: how a value is observed, in which forms it is written, and how its missing parts are filled.
 
 A form is a value of Python in a tree; how it is spelt in a file is the format's business. Where there is no schema, a value takes
 the form that its neighbours seem to have (`Examples`).
@@ -7,8 +7,9 @@ the form that its neighbours seem to have (`Examples`).
     dates           parts, years, ISO strings, or strings in the schema's order with the usual separators and zeros
     quantities      parts with value and unit, text such as 6.9 kg or $6.90, or bare numbers in the main unit
     coordinates     parts, pairs, text
+    other kinds     parts, text, or as themselves
 
-To add a kind: one row, here or from outside, and an example in tests/styles/test_styles.py.
+The row of a kind names its style; a new style needs an example in tests/styles/test_styles.py.
 
 The layout of a date is its text with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00, Y-M-DT00:00:00Z. A new
 date has a time of day where most have the same one. Where each has a time of its own, no date is written without one.
@@ -16,6 +17,7 @@ date has a time of day where most have the same one. Where each has a time of it
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,8 +26,9 @@ from decimal import Decimal
 from math import isclose
 from typing import Any, NamedTuple
 
-from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text
-from kbdisk.schemas.composites import Kind, Parts
+from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, with_values
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import Kind, Parts, kind_rows
 from kbdisk.schemas.composites.base import apply_kind, fields_of, split_kind
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
@@ -33,15 +36,12 @@ from kbdisk.schemas.composites.date import CARRIED, NUMBERS, NUMERIC_DATE
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR, UNIT, VALUE, shortest
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.kinds import Boolean, Category, Number
-from kbdisk.schemas.kinds import Link as LinkKind
-from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.numerals import Measure, has_int, is_finite, measure, show_digits
 from kbdisk.styles.habits import TYPED, Form, Habit, write_in_first_form
 from kbdisk.styles.numbers import measured_as
 
-STRING = Form("string")  # of a number or a link
+STRING, PARTS = Form("string"), Form("parts")  # of a number or a link; of a composite
 BARE, DIGITS, PAIRED = Form("bare"), Form("digits"), Form("pair")  # of quantities, and of coordinates
 YEAR, ISO = Form("year"), Form("iso")  # of dates
 TIMED, CLOCK = "timed", "clock"  # text with a time of day that recurs; with one of too many
@@ -80,7 +80,7 @@ class KindStyle(NamedTuple):
 
 def write_value(kind: Kind, value: Any, habit: Habit) -> Any:
     """A value in the most common form that can express it; ValueError where none can."""
-    style = KIND_STYLES[type(kind)]
+    style = style_of(kind)
 
     def write(form: Form) -> Any:
         raw = style.write(kind, form, value, habit)
@@ -111,7 +111,7 @@ def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any
             what = f"the {path[0]} " if path else ""
             raise ValueError(f"{what}{given[path]!r} is given, which {wanted[path]!r} would change")
     new = {path: leaf for path, leaf in wanted.items() if path not in given}
-    put = KIND_STYLES[type(kind)].fill(kind, raw, new, habit) if new else {}
+    put = style_of(kind).fill(kind, raw, new, habit) if new else {}
     full = [path[0] for path in put if isinstance(raw, dict) and raw.get(path[0]) == []]
     if full:
         raise ValueError(f"[] is given as its {full[0]}, and has no place for more")
@@ -206,6 +206,39 @@ def write_text(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
 def fill_scalar(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
     """Always a ValueError: a leaf has no parts that could be missing."""
     raise no_place(raw)
+
+
+# ---------------------------------------------------------------- other kinds: as they are, as text, or as parts
+
+
+def observe_other(kind: Kind, raw: Any, habit: Habit) -> None:
+    """Observe whether a value is text, or parts, and the order of their keys."""
+    if isinstance(raw, dict):
+        for number in filter(is_number, raw.values()):
+            habit.numbers.observe(number)
+        habit.observe_keys(tuple(raw))
+        habit.observe(PARTS)
+    else:
+        observe_scalar(kind, raw, habit)
+
+
+def write_other(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A value as text, its leaves as parts, or the value as it is."""
+    if form == PARTS:
+        parts: dict[str, Any] = {"": {}}
+        for path, leaf in split_kind(kind, value).items():
+            parts = with_values(parts, {("", *path): write_label(kind, form, leaf, habit)})
+        return habit.ordered(parts[""])
+    if form == STRING:
+        return habit.numbers.text(value) if is_number(value) else str(value)
+    return write_label(kind, form, value, habit)
+
+
+def fill_other(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The missing leaves of a value in parts."""
+    if not isinstance(raw, dict):
+        raise no_place(raw)
+    return {path: write_label(kind, PARTS, leaf, habit) for path, leaf in new.items()}
 
 
 # ---------------------------------------------------------------- dates
@@ -509,7 +542,8 @@ class Examples:
 
     def write(self, value: Any) -> Any:
         """A value in the form of most examples; ValueError where they have none for it."""
-        style = next((style for style in KIND_STYLES.values() if type(value) in style.types), None)
+        type_: Any = type(value)
+        style = _style_of_values(type_)
         if style is None or style.resemble is None:
             return value
         if self._alike is None:
@@ -611,22 +645,56 @@ def resemble_text(text: Text, examples: list[Any], _: list[Any]) -> Any:
     return None
 
 
-# ---------------------------------------------------------------- the table
+# ---------------------------------------------------------------- the styles that rows name
 
 
-KIND_STYLES: dict[type[Any], KindStyle] = {
-    Number: KindStyle(
-        observe_scalar, scalar_forms, write_number, fill_scalar, types=NUMBER_TYPES, resemble=resemble_number
-    ),
-    Category: KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar),
-    Boolean: KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar),
-    TextKind: KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar, types=(Text,), resemble=resemble_text),
-    LinkKind: KindStyle(observe_scalar, scalar_forms, write_link, fill_scalar, True, (Link,), resemble_link),
-    DateKind: KindStyle(observe_date, date_forms, write_date, fill_date, True, (Date,), resemble_date),
-    QuantityKind: KindStyle(
-        observe_quantity, quantity_forms, write_quantity, fill_quantity, True, (Quantity,), resemble_quantity
-    ),
-    CoordinateKind: KindStyle(
-        observe_coordinate, scalar_forms, write_coordinate, fill_coordinate, True, (Coordinate,), resemble_coordinate
-    ),
-}
+NUMBER_STYLE = KindStyle(
+    observe_scalar, scalar_forms, write_number, fill_scalar, types=NUMBER_TYPES, resemble=resemble_number
+)
+LABEL_STYLE = KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar)
+UNCHANGED_STYLE = KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar)
+TEXT_STYLE = KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar, types=(Text,), resemble=resemble_text)
+LINK_STYLE = KindStyle(
+    observe_scalar, scalar_forms, write_link, fill_scalar, shared=True, types=(Link,), resemble=resemble_link
+)
+DATE_STYLE = KindStyle(
+    observe_date, date_forms, write_date, fill_date, shared=True, types=(Date,), resemble=resemble_date
+)
+QUANTITY_STYLE = KindStyle(
+    observe_quantity,
+    quantity_forms,
+    write_quantity,
+    fill_quantity,
+    shared=True,
+    types=(Quantity,),
+    resemble=resemble_quantity,
+)
+COORDINATE_STYLE = KindStyle(
+    observe_coordinate,
+    scalar_forms,
+    write_coordinate,
+    fill_coordinate,
+    shared=True,
+    types=(Coordinate,),
+    resemble=resemble_coordinate,
+)
+OTHER_STYLE = KindStyle(observe_other, scalar_forms, write_other, fill_other)  # of kinds without a style of their own
+
+
+@functools.cache
+def _style_of_type(type_: Any) -> KindStyle:
+    row = next((row for row in kind_rows().values() if row.type is type_), None)
+    return OTHER_STYLE if row is None or row.style is None else load_part(row.style)
+
+
+@functools.cache
+def _style_of_values(type_: Any) -> KindStyle | None:
+    """The style of a kind that has values of a type."""
+    styles = (load_part(row.style) for row in kind_rows().values() if row.style is not None)
+    return next((style for style in styles if type_ in style.types), None)
+
+
+def style_of(kind: Kind) -> KindStyle:
+    """The style of a kind, by its row."""
+    type_: Any = type(kind)
+    return _style_of_type(type_)

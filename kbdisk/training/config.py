@@ -1,4 +1,4 @@
-"""What can be chosen about training."""
+"""Settings of the training of networks."""
 
 from __future__ import annotations
 

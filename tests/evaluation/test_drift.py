@@ -24,8 +24,8 @@ from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
-from kbdisk.leaves.registry import KINDS
 from kbdisk.schemas.infer import infer
+from kbdisk.schemas.kinds import KINDS
 
 
 def found(drift: Drift) -> dict[tuple[str, str], int]:
@@ -167,7 +167,7 @@ def test_what_the_schema_leaves_out_in_training_is_no_news_later():
     assert not Drift.of(again, entities)
     held_out = [Entity("h", {"x": 1, "memo": "once"})]
     assert found(Drift.of(again, held_out)) == {("memo", "unknown property"): 1}
-    assert not Drift.of(again.beside(held_out), held_out)
+    assert not Drift.of(again.with_held_out(held_out), held_out)
 
 
 def test_a_new_name_where_every_value_is_one_is_no_news():
@@ -208,7 +208,7 @@ def test_a_kind_of_leaf_that_compares_nothing_is_left_alone(monkeypatch):
     from kbdisk.schemas.property import Property
     from kbdisk.schemas.schema import of_one_class
 
-    monkeypatch.setitem(KINDS, Count, COUNT)
+    monkeypatch.setitem(KINDS, "count", COUNT)
     schema = of_one_class({("n",): Property(Count())})
     codec = Codec.fit(schema, [Entity(f"{n}", {"n": n}) for n in range(5)], CodecConfig())
     assert not Drift.of(codec, [Entity("a", {"n": 30})])

@@ -15,8 +15,9 @@ from kbdisk.entity import Date, Quantity
 from kbdisk.loaders.rdf.styles import PredicateTemplates
 from kbdisk.loaders.rdf.terms import XSD
 from kbdisk.loaders.table.cells import Column
+from kbdisk.schemas.composites import COMPOSITES, CompositeKind
 from kbdisk.styles.habits import PlaceStyle, write_in_first_form
-from kbdisk.styles.kinds import KIND_STYLES, Examples, KindStyle
+from kbdisk.styles.kinds import Examples, KindStyle
 from kbdisk.styles.numbers import NumberFormat, NumberSpelling, Separators
 
 PLACES = [Examples(), Column("weight"), PredicateTemplates()]
@@ -85,7 +86,7 @@ def test_a_kind_from_outside_adds_a_row(monkeypatch):
         types=(Cents,),
         resemble=lambda value, examples, lists: f"{value // 100}.{value % 100:02d}" if examples else None,
     )
-    monkeypatch.setitem(KIND_STYLES, Money, row)
+    monkeypatch.setitem(COMPOSITES, "money", CompositeKind(Money, Money(), (), style=row))
     path = Examples()
     path.observe("1.50")
     assert path.write(Cents(725)) == "7.25"
