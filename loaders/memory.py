@@ -1,7 +1,7 @@
 """Sources in memory: a list of dicts or of entities, a pandas frame, an Arrow stream, an rdflib graph.
 
 Values may be Python's, numpy's or pandas'; None, NaN, NaT and NA are gaps that are asked for. The source is never changed.
-Nothing heavy is imported to recognise an object: whoever made it has imported its library.
+Nothing heavy is imported to recognise an object: the caller has imported its library.
 
 The index of a frame holds the ids: rows go by its labels, also by those that pandas counts by default, from 0, where no
 column is named as that of ids, so that a part of a frame has the ids of the frame. Where two rows have the same label,
@@ -47,7 +47,7 @@ def load(source: Any, options: Options) -> KB:
     if hasattr(source, "__arrow_c_stream__"):
         return load_arrow(source, options)
     if isinstance(source, Iterator):
-        raise LoadError(IN_MEMORY, "expected what can be read again, got a generator. Pass a list of it.")
+        raise LoadError(IN_MEMORY, "expected data that can be read again, got a generator. Pass a list of it.")
     if isinstance(source, Iterable) and not isinstance(source, Mapping):
         return ListKB(source, options)
     raise LoadError(IN_MEMORY, f"expected {ACCEPTED}, got a {type(source).__name__}.")
@@ -80,7 +80,7 @@ class ListKB(KB):
             return replace(item, position=position, source=self)
         if not isinstance(item, Mapping):
             raise ValueError(f"expected a dict or an entity, got a {type(item).__name__}.")
-        tree: Tree = tree_of(item, lambda what: self.odd.note(what, f"{self.name}, item {position}"))
+        tree: Tree = tree_of(item, lambda oddity: self.odd.note(oddity, f"{self.name}, item {position}"))
         naming.settle(tree)
         id = naming.id_of(tree)
         if id is None and naming.key is not None:
@@ -155,7 +155,7 @@ class FrameKB(KB):
         values = []
         for raw in column.array if float32 else column.tolist():
             try:
-                value = value_of(raw, lambda what: self.odd.note(what, place))
+                value = value_of(raw, lambda oddity: self.odd.note(oddity, place))
             except ValueError as error:
                 raise LoadError(place, str(error)) from None
             if unit is not None and type(value) in (int, float, Decimal):
@@ -198,9 +198,9 @@ def _with_values(column: pandas.Series[Any], values: dict[int, Any]) -> pandas.S
 
     column = column.copy()
     for row, value in values.items():
-        given = value_of(column.iloc[row], lambda _: None)
-        if given is not None and not (isinstance(given, str) and given in Options.missing):
-            raise WriteError(f"{column.name}[{row}]", f"there is the value {given!r} already.")
+        given_value = value_of(column.iloc[row], lambda _: None)
+        if given_value is not None and not (isinstance(given_value, str) and given_value in Options.missing):
+            raise WriteError(f"{column.name}[{row}]", f"there is the value {given_value!r} already.")
         plain = _frame_value(value, column.dtype)
         if isinstance(column.dtype, pandas.CategoricalDtype) and plain not in column.cat.categories:
             column = column.cat.add_categories([plain])

@@ -41,7 +41,7 @@ DAY_SECONDS = 86_400
 
 
 def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType | None:
-    """The type to cast to, so that its Python values can be read whatever they are; None where it is not read."""
+    """The type to cast to before the values are read, so that every value has a Python form; None for a type that is not read."""
     import pyarrow as pa
 
     is_ = pa.types
@@ -153,7 +153,7 @@ def _civil_date(days: int) -> tuple[int, int, int]:
 
 
 def days_of(date: Date) -> int:
-    """Days since 1970; ValueError where the date is not a whole one, or none that the calendar has."""
+    """Days since 1970; ValueError for a date with an unknown part, or one that the calendar does not have."""
     if date.year is None or not date.month or not date.day:
         raise ValueError("expected a date with year, month and day, got a part of one")
     year = date.year - (date.month <= 2)
@@ -228,7 +228,7 @@ def given(cell: pyarrow.Array, missing: frozenset[str]) -> Any:
 
 
 def empty_at(cell: pyarrow.Array, path: Path) -> tuple[Path, str | None]:
-    """The place on the way to a path within a cell where there is nothing, and the text that means missing; None for a null."""
+    """The first empty place on the way to a path within a cell, and its text that means missing; None instead of it for a null."""
     for length, key in enumerate(path):
         if not cell.is_valid()[0].as_py():
             return path[:length], None

@@ -62,7 +62,7 @@ class ArrowKB(KB):
     def _index(self, shown: int) -> Index:
         try:
             return index_of(cell for array in self.column(self.shown[shown]) for cell in array.to_pylist())
-        except OverflowError:  # times that Python has none for, which name no entities
+        except OverflowError:  # times beyond Python's range, which name no entities
             return ""
 
     def read(self) -> Iterator[Entity]:
@@ -96,7 +96,7 @@ class ArrowKB(KB):
     def _reader(self, column: int, path: tuple[str | int, ...]) -> Callable[[pyarrow.Array], list[Any]]:
         kind = self.schema.field(column).type
         target = plain_type(kind)
-        read = reader_of(kind, lambda what: self.odd.note(what, f"{self.name}: {show(path)}"))
+        read = reader_of(kind, lambda oddity: self.odd.note(oddity, f"{self.name}: {show(path)}"))
         missing, unit = self.options.missing, self.options.units.get(path)
 
         def cell(value: Any) -> Any:
@@ -270,7 +270,7 @@ class _Group:
         self.new: dict[tuple[int, int], pyarrow.Array] = {}  # by column and row
 
     def with_filled(self, completions: Iterable[Completion]) -> pyarrow.Table:
-        """The rows with new values; what cannot be written is reported."""
+        """The rows with new values; values that cannot be written are reported."""
         for completion in completions:
             self._check(completion.entity)
             for path, filled_value in completion.filled.items():
@@ -369,7 +369,7 @@ class _Group:
 
 
 def _column(table: Table, path: Path) -> pyarrow.Array:
-    """A column of the one type that all its values have, or of text."""
+    """A column of the type that all its values share, or of text where their types differ."""
     import pyarrow as pa
 
     values = [row.get(path) for row in table.rows]
@@ -392,7 +392,7 @@ def _column(table: Table, path: Path) -> pyarrow.Array:
 
 
 def _plain_day(date: Date) -> Date | None:
-    """The date without anything but its day, where the calendar has that day."""
+    """The date reduced to its day, where the calendar has that day."""
     try:
         days_of(date)
     except ValueError:

@@ -369,7 +369,7 @@ def _value_of(new_value: NewValue) -> Any:
 
 
 def _agrees(text: bytes, place: Place, value: Any) -> bool:
-    """Whether a value agrees with all that a place has already."""
+    """Whether a value agrees with all values that a place has already."""
     if place.kind == "null":
         return True
     if place.kind == "part" and type(value) is dict:
@@ -407,7 +407,7 @@ def restore(text: bytes, values: Mapping[Path, Was | None]) -> tuple[bytes, dict
 
 @dataclass
 class _Wanted:
-    """What replaces the values at paths: the text that is put back, or None where the value is removed."""
+    """The text that replaces the value at each path: the text that is put back, or None where the value is removed."""
 
     gone: dict[Path, str | None] = field(default_factory=dict)  # paths of values
     made: dict[Path, str | None] = field(default_factory=dict)  # paths of containers made for values, once empty

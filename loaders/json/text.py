@@ -5,7 +5,7 @@ and a key that occurs twice in an object is noted (the last one counts). NaN, In
 writes, are read as null and noted. Every error is a Fault, in plain words, with its place in the text.
 
 `Scanner` goes through a document as bytes, with never more in memory than one value needs. It looks at brackets and strings
-only; whoever reads a value checks its inside.
+only; the reader of a value checks its content.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def may_be_tagged(text: bytes) -> bool:
 
 
 class Exactness:
-    """Whether a value read by orjson is all that its text says: each key once, each number to its last digit.
+    """Whether a value read by orjson is exactly its text: each key once, each number to its last digit.
 
     The cheapest proof is that orjson writes the same text again, but for blanks; it is not tried again on a
     source whose text is not like that.

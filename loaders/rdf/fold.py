@@ -209,8 +209,8 @@ class Trees:
     def _odd_literal(self, literal: Any, subject: str, error: ValueError) -> str:
         datatype = literal.datatype.value
         kind = datatype[max(datatype.rfind("#"), datatype.rfind("/")) + 1 :]
-        what = "infinite" if literal.value.lstrip("+-") == "INF" else f"no {kind}"
-        self.odd.note(f"a value that is {what}, kept as text", f"{self.name}: {subject}: {error}")
+        adjective = "infinite" if literal.value.lstrip("+-") == "INF" else f"no {kind}"
+        self.odd.note(f"a value that is {adjective}, kept as text", f"{self.name}: {subject}: {error}")
         return str(literal.value)
 
     def _triple(self, object: Any, subject: str) -> str:

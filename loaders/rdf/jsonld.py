@@ -92,8 +92,8 @@ class _Contexts:
         """A context; `within` are the names of those around it."""
         if isinstance(value, str):
             if value not in self.known or value in around:
-                what = "names itself" if value in around else "is on the network, and nothing is fetched"
-                raise LoadError(self.name, f"the context {value} {what}. Say --context {value}=FILE.")
+                reason = "names itself" if value in around else "is on the network, and nothing is fetched"
+                raise LoadError(self.name, f"the context {value} {reason}. Say --context {value}=FILE.")
             return self._context(self.known[value], (*around, value))
         if isinstance(value, list):
             return [self._context(item, around) for item in value]
@@ -143,7 +143,15 @@ Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
 _MARKER = "urn:kbdisk:object"
 _MAP_CONTAINERS = {"@language", "@index", "@id", "@type"}
 _LIST_KEYWORDS = {"@list", "@set"}
-_NO_NODE_KEYWORDS = {"@id", "@type", "@language", "@index", "@direction", "@base", "@vocab"}  # what they say is no node
+_NO_NODE_KEYWORDS = {
+    "@id",
+    "@type",
+    "@language",
+    "@index",
+    "@direction",
+    "@base",
+    "@vocab",
+}  # their values are no nodes
 
 
 @dataclass(slots=True)

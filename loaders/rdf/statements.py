@@ -346,7 +346,7 @@ class Statements:
 
     def _check_alone(self, terms: list[Any]) -> None:
         if any(type(term) is BlankNode and term.value not in self.triples.minted for term in terms):
-            raise ValueError("stands at a blank node, which nothing but the source itself can name")
+            raise ValueError("stands at a blank node, which only the source itself can name")
 
     def _bracket(self, node: Any) -> int | None:
         """The number of an anonymous node."""
@@ -393,7 +393,7 @@ class Statements:
             raise ValueError("has no truthy triples here; write QuickStatements (.qs) instead")
         if self.observed.values(node, predicate.replace("/prop/direct/", "/prop/")):
             raise ValueError(
-                "has statements, beside which a truthy triple is not heard; write QuickStatements (.qs) instead"
+                "has statements, beside which a truthy triple is ignored; write QuickStatements (.qs) instead"
             )
         values = gap.value if isinstance(gap.value, list) else [gap.value]
         return [Triple(node, NamedNode(predicate), truthy_term(value)) for value in values]

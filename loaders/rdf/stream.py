@@ -332,7 +332,7 @@ class ScatteredLines:
             self._store()
 
     def entities(self) -> Iterator[Entity]:
-        """What the lines make, once all of them are here."""
+        """The entities that the lines make, once all lines have been added."""
         if self.database is None:
             if self.rows:
                 yield from self._folded((row.text for row in self.rows), set())

@@ -21,14 +21,14 @@ from kbdisk.errors import LoadError
 # ---------------------------------------------------------------- parsing
 
 
-NO_BASE = "kbdisk-no-base:/"  # against it relative IRIs show, which parsers drop where there is no base
+NO_BASE = "kbdisk-no-base:/"  # reveals relative IRIs, which parsers drop where there is no base
 
 FORMATS: dict[str, RdfFormat] = {
     "turtle": RdfFormat.TURTLE,
     "ntriples": RdfFormat.N_TRIPLES,
     "nquads": RdfFormat.N_QUADS,
     "trig": RdfFormat.TRIG,
-    "n3": RdfFormat.TURTLE,  # most of what is called .n3 is Turtle; rdflib reads the rest
+    "n3": RdfFormat.TURTLE,  # most .n3 files are Turtle; rdflib reads the others
     "rdfxml": RdfFormat.RDF_XML,
     "jsonld": RdfFormat.JSON_LD,
 }

@@ -141,8 +141,8 @@ def _agreed(parts: Sequence[KB]) -> Options:
             value = getattr(kb.options, name)
             first, by = values.setdefault(name, (value, kb.name)) if value != getattr(Options(), name) else (value, "")
             if value != first:
-                what = f"expected {name} as for {by}, {first!r}, with which it is read as one; got {value!r}."
-                raise ConfigError(kb.name, f"{what} Load both alike.")
+                problem = f"expected {name} as for {by}, {first!r}, with which it is read as one; got {value!r}."
+                raise ConfigError(kb.name, f"{problem} Load both alike.")
     return replace(parts[0].options, **{name: value for name, (value, _) in values.items()})
 
 

@@ -191,7 +191,7 @@ def test_a_document_of_its_own_cannot_speak_of_the_blank_nodes_of_another(target
     assert out == b""
     assert (report.written, len(report.unwritable)) == (0, 3)
     assert {why for _, _, why in report.unwritable} == {
-        "stands at a blank node, which nothing but the source itself can name"
+        "stands at a blank node, which only the source itself can name"
     }
 
 
