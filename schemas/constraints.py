@@ -159,7 +159,7 @@ class Violation(NamedTuple):
     """Values that violate a constraint, and the degree of it. Further values may mend a violation that is `pending`."""
 
     got: str
-    key: Hashable  # of these values
+    key: Hashable  # identifies these values
     degree: int = 1
     pending: bool = False
     path: Path = ()  # where the constraint has none

@@ -60,8 +60,8 @@ def merged_links(first: Link, second: Link) -> Link | None:
 
 def merged_sets(first: Set, second: Set) -> Set | None:
     """The union of sets: that of their members."""
-    of = merged(first.of, second.of)
-    return None if of is None else Set(of, _widest(max, first.most, second.most))
+    members = merged(first.of, second.of)
+    return None if members is None else Set(members, _widest(max, first.most, second.most))
 
 
 def merged_texts(first: Text, second: Text) -> Text | None:

@@ -65,7 +65,7 @@ def name_of(kind: Kind) -> str:
 
 
 def composite_of(fields: Mapping[str, Kind]) -> Kind | None:
-    """The composite that a part with these fields is, by their names and kinds; None where it is none."""
+    """The composite of a part with these fields, by their names and kinds; None where they make none."""
     for row in COMPOSITES.values():
         kind = load_part(row.of_fields)(fields) if row.of_fields is not None else None
         if kind is not None:

@@ -20,7 +20,7 @@ from kbdisk.schemas.kinds import MAX_EXACT, Category, Number
 from kbdisk.schemas.text.numerals import MAX_DIGITS
 from kbdisk.schemas.text.units import conversion, is_currency
 
-MIN_VALUES = 20  # from which on statements on all values are made: all differ, or all are the same
+MIN_VALUES = 20  # fewer values do not show whether all differ, or all are the same
 MAX_DECIMALS = 6
 SENTINELS = (-1, -99, -999, -9999)
 FIRST_DAY, LAST_DAY = 1000_01_01, 2999_12_31  # as whole numbers
@@ -45,7 +45,7 @@ def number_decision(name: str, low: Any, high: Any, whole: bool, sketch: ValueSk
     if whole and ID_NAME.fullmatch(name) and seen >= MIN_VALUES:
         return Decision(
             Category(),
-            f"{reason}, {counted(distinct, 'different one')}; it is called {name}: what it names is no amount",
+            f"{reason}, {counted(distinct, 'different one')}; it is called {name}: an id, not an amount",
         )
     if whole and (days := days_decision(leaf, low, high, sketch)):
         return days
@@ -144,8 +144,8 @@ def _skewed(sample: Iterable[Any]) -> bool:
 
 def _shown_number(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
-        whole = int(value)
-        return str(whole) if whole.bit_length() < 100 else "a number of very many digits"
+        integer = int(value)
+        return str(integer) if integer.bit_length() < 100 else "a number of very many digits"
     if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_DIGITS:
         return str(value)  # formatting rounds, and fails for an exponent beyond 999,999
     return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"

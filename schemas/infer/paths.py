@@ -45,7 +45,7 @@ LONGITUDE_FIRST_NAME = re.compile(r"(?i:coordinates|lo?ng_?lat)")
 MAX_LEARNT_ITEMS = 32  # of a list or a map
 MAX_NUMBER_LABELS = 20  # different numbers of a set of labels
 MIN_WITHOUT_CONSTANT = 20  # entities without a value that is always the same, from which on presence is learnt
-FEW_ITEMS = 8  # of a list, which are all learnt
+MAX_SHORT_LIST = 8  # items; all of them are learnt
 
 Decisions = Iterator[tuple[Path, Decision]]
 
@@ -282,7 +282,7 @@ def _length_reason(lengths: Counter[int]) -> str:
 def _learnt_length(lengths: Counter[int]) -> int:
     """The number of items that are learnt: all of few, else the 95th percentile of the lengths."""
     total, seen = lengths.total(), 0
-    if max(lengths) <= FEW_ITEMS:
+    if max(lengths) <= MAX_SHORT_LIST:
         return max(1, max(lengths))
     for length, count in sorted(lengths.items()):
         seen += count

@@ -162,7 +162,7 @@ def _ordered_dates(strings: Strings) -> Decision | None:
     first = strings.first(lambda text: _in_order(text, "dmy") and not _in_order(text, "mdy"))
     second = strings.first(lambda text: _in_order(text, "mdy") and not _in_order(text, "dmy"))
     if first and second:
-        strings.remarks.append(f"dates in both orders ({first}, {second}): which is meant cannot be told")
+        strings.remarks.append(f"dates in both orders ({first}, {second}): the order is ambiguous")
     return None
 
 
@@ -218,7 +218,7 @@ def _numerals(strings: Strings) -> Number | None:
         strings.remarks.append(f"digits with zeros in front, such as {zero_filled}: codes")
         return None
     if ID_NAME.fullmatch(strings.name):
-        strings.remarks.append(f"digits, but it is called {strings.name}: what it names is no amount")
+        strings.remarks.append(f"digits, but it is called {strings.name}: an id, not an amount")
         return None
     sketch, low, high, whole = _numbers(strings)
     if (
@@ -325,8 +325,8 @@ def _applies(kind: Any, text: str) -> bool:
     return True
 
 
-def _other_share(share: float, what: str) -> str:
-    return "" if share == 1 else f"; {100 * (1 - share):.1f} % are no {what}"
+def _other_share(share: float, noun: str) -> str:
+    return "" if share == 1 else f"; {100 * (1 - share):.1f} % are no {noun}"
 
 
 DETECTORS: tuple[Callable[[Strings], Decision | None], ...] = (

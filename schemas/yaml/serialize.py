@@ -1,6 +1,6 @@
 """Writing a schema as YAML: the keys and plain values of a file, then its text with comments.
 
-Whatever is written can be read: the package's `to_yaml` reads the keys before it writes them. Short mappings stand in one
+Every file that is written can be read: the package's `to_yaml` reads the keys before it writes them. Short mappings stand in one
 line, long ones in several. A text is quoted wherever YAML, of any version, could take it for something else.
 """
 
@@ -71,25 +71,25 @@ def _without_point(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE else value
 
 
-def _written_class(of: Class, prefixes: Mapping[str, str], shared: Mapping[Path, str | Written]) -> Written:
+def _written_class(class_: Class, prefixes: Mapping[str, str], shared: Mapping[Path, str | Written]) -> Written:
     keys: Written = {
-        "iri": _short(of.iri, prefixes),
-        "id": None if of.id is None else show(of.id),
-        "label": of.label,
-        "description": of.description,
+        "iri": _short(class_.iri, prefixes),
+        "id": None if class_.id is None else show(class_.id),
+        "label": class_.label,
+        "description": class_.description,
     }
-    properties = {path: _written_property(property_, prefixes) for path, property_ in of.properties.items()}
+    properties = {path: _written_property(property_, prefixes) for path, property_ in class_.properties.items()}
     uses = list(takewhile(lambda path: repr(properties[path]) == repr(shared.get(path)), properties))  # 1 is not True
     changed = {
         show(path): _changes(shared[path], property_) if path in shared else property_
         for path, property_ in list(properties.items())[len(uses) :]
     }
-    keys["superclasses"] = list(of.superclasses)
+    keys["superclasses"] = list(class_.superclasses)
     keys["uses"] = [show(path) for path in uses]
     known = {key: value for key, value in keys.items() if value} | (
         {"properties": changed} if changed or not uses else {}
     )
-    return known | ({"constraints": list(map(write_constraint, of.constraints))} if of.constraints else {})
+    return known | ({"constraints": list(map(write_constraint, class_.constraints))} if class_.constraints else {})
 
 
 def _changes(shared: str | Written, changed: str | Written) -> str | Written:
