@@ -645,11 +645,11 @@ def compressing(file: BinaryIO, kind: str | None, *, lazily: bool = False) -> It
         yield file
         return
     if lazily:
-        kept = io.BytesIO()
-        yield kept
-        if kept.tell():
+        compressed = io.BytesIO()
+        yield compressed
+        if compressed.tell():
             with compressing(file, kind) as stream:
-                stream.write(kept.getbuffer())
+                stream.write(compressed.getbuffer())
         return
     with _compressor(file, kind) as stream:
         yield cast(BinaryIO, stream)

@@ -405,10 +405,10 @@ class WritePlan:
             return kb.translate(completions, stream, self.format)
 
 
-def format_of_target(kb: KB | None, target: str, wanted: str | None) -> str:
+def format_of_target(kb: KB | None, target: str, named_format: str | None) -> str:
     """The format of a target: the wanted one, else that of a source with the same suffix, else by the target's name."""
-    name = format_named(wanted, "to") if wanted else format_of(without_compression(target))
-    if not wanted and kb is not None and kb.path is not None:
+    name = format_named(named_format, "to") if named_format else format_of(without_compression(target))
+    if not named_format and kb is not None and kb.path is not None:
         is_same_format = name == format_of(without_compression(kb.path.name)) or _is_same(kb.path, target)
         name = kb.format if is_same_format or target == "-" else name
     if name is None:

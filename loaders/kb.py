@@ -375,13 +375,13 @@ def origins_of(
     if isinstance(items, KB):
         return (items,), True, items
     if not isinstance(items, list | tuple):
-        rest = iter(items)
-        first = next(rest, None)
+        remaining = iter(items)
+        first = next(remaining, None)
         first_items = [] if first is None else [first]
         return (
             _sources_of(first_items),
             isinstance(first, Completion),
-            _of_one_source(itertools.chain(first_items, rest), mixed),
+            _of_one_source(itertools.chain(first_items, remaining), mixed),
         )
     sources = _sources_of(items)
     completions = bool(items) and all(isinstance(item, Completion) and _entity_of(item).source for item in items)
@@ -409,16 +409,16 @@ def _refuse_alike(items: Iterable[Entity | Completion]) -> None:
 
 def _node_ids(entity: Entity) -> Iterator[str]:
     """The ids of nodes in an entity's tree."""
-    rest: list[Any] = [entity.tree]
-    while rest:
-        part = rest.pop()
+    pending: list[Any] = [entity.tree]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Link):
             yield part.id
         elif isinstance(part, dict):
             yield str(part.get("@id", ""))
-            rest.extend(part.values())
+            pending.extend(part.values())
         elif isinstance(part, list):
-            rest.extend(part)
+            pending.extend(part)
 
 
 def _of_one_source(items: Iterator[Entity | Completion], mixed: bool) -> Iterator[Entity | Completion]:

@@ -127,7 +127,7 @@ class FrameKB(KB):
         """One entity for each row."""
         if self.layout.doubt:
             self.odd.note(self.layout.doubt, self.name)
-        wanted = set(self.options.classes)
+        wanted_classes = set(self.options.classes)
         for start in range(0, len(self.frame), ROWS_PER_BATCH):
             part = self.frame.iloc[start : start + ROWS_PER_BATCH]
             columns = [self._values(part.iloc[:, i], path) for i, path in enumerate(self.paths)]
@@ -136,7 +136,7 @@ class FrameKB(KB):
                 id = self._id(position, values)
                 if id is None:
                     self.skip(LoadError(f"{self.name}, row {position}", "expected an id, got none. Fill it in."))
-                elif not wanted or not wanted.isdisjoint(classes):
+                elif not wanted_classes or not wanted_classes.isdisjoint(classes):
                     tree, label = self.layout.tree(values), self.layout.label_of(values)
                     nameless = self.index is None and self.layout.id is None
                     yield Entity(id, tree, classes, label, position=position, source=self, nameless=nameless)

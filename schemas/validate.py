@@ -116,9 +116,9 @@ class CrossEntityValidator:
                         got = f"{shown(typed.value)}, which {owner!r} has"
                         yield Misfit(constraint.path, problem_of(constraint, got))
             else:
-                kept = {key: entity.tree[key] for key in (constraint.path[0],) if key in entity.tree}
-                if kept or constraint.least:
-                    self.waiting.append((class_, constraint, replace(entity, tree=kept, source=None)))
+                constrained = {key: entity.tree[key] for key in (constraint.path[0],) if key in entity.tree}
+                if constrained or constraint.least:
+                    self.waiting.append((class_, constraint, replace(entity, tree=constrained, source=None)))
 
     def _without_link_back(self, class_: Class, constraint: Constraint, entity: Entity) -> Iterator[str]:
         """Linked entities that have links at the other path, but none back."""
@@ -138,9 +138,11 @@ class CrossEntityValidator:
                 first = self.first_ids.setdefault((class_name, path, hash(value)), id)
                 if first != id:
                     yield Misfit(path, f"expected a value of its own, got that of {first!r}")
-            given = [_text_under(leaves, needed) for needed in property_.depends]
-            if property_.depends and all(given):
-                known, text = self.results.setdefault((class_name, path, hash(tuple(given))), (hash(value), value))
+            needed_texts = [_text_under(leaves, needed) for needed in property_.depends]
+            if property_.depends and all(needed_texts):
+                known, text = self.results.setdefault(
+                    (class_name, path, hash(tuple(needed_texts))), (hash(value), value)
+                )
                 if known != hash(value):
                     names = " and ".join(map(show, property_.depends))
                     yield Misfit(
@@ -159,11 +161,11 @@ class CrossEntityValidator:
 
     def _is(self, classes: tuple[str, ...], to: str, hierarchy: Mapping[str, set[str]]) -> bool:
         """Whether one of the classes, or of their superclasses, is the class `to` of the schema."""
-        wanted = {to, self.schema.classes[to].iri if to in self.schema.classes else to}
+        names_of_class = {to, self.schema.classes[to].iri if to in self.schema.classes else to}
         visited, ahead = set[str](), list(classes)
         while ahead:
             name = ahead.pop()
-            if name in wanted or last_word(name) == to:
+            if name in names_of_class or last_word(name) == to:
                 return True
             if name not in visited:
                 visited.add(name)
@@ -177,8 +179,8 @@ def _id_of(value: Any) -> str | None:
 
 
 def _listed(ids: list[str]) -> str:
-    rest = len(ids) - MAX_IDS_SHOWN
-    return ", ".join(ids[:MAX_IDS_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    hidden_count = len(ids) - MAX_IDS_SHOWN
+    return ", ".join(ids[:MAX_IDS_SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def _link_classes(class_: Class) -> Iterator[tuple[Path, str]]:

@@ -137,8 +137,8 @@ def _date_of_ticks(ticks: int, digits: int, zone: str) -> Date:
 
 
 def _seconds_of(ticks: int, digits: int) -> int | Decimal:
-    whole, rest = divmod(ticks, 10**digits)
-    return whole if not rest else Decimal(ticks).scaleb(-digits)
+    seconds, fraction = divmod(ticks, 10**digits)
+    return seconds if not fraction else Decimal(ticks).scaleb(-digits)
 
 
 def _civil_date(days: int) -> tuple[int, int, int]:

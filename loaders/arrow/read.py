@@ -207,15 +207,15 @@ class ParquetKB(ArrowKB):
         return report
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
-        left: list[Placeless] = []
+        unrestored: list[Placeless] = []
         due = {retraction.entity.position: retraction for retraction in retractions}
 
         def restored(group: _Group, rows: range) -> pyarrow.Table:
-            left.extend(group.restore([due.pop(row) for row in rows if row in due]))
+            unrestored.extend(group.restore([due.pop(row) for row in rows if row in due]))
             return group.with_new_cells()
 
         self._write_groups(stream, Report(), restored)
-        return left
+        return unrestored
 
     def _write_groups(
         self, stream: BinaryIO, report: Report, changed: Callable[[_Group, range], pyarrow.Table]
@@ -284,13 +284,13 @@ class _Group:
 
     def restore(self, retractions: Iterable[Retraction]) -> list[Placeless]:
         """Take values out of their cells; returns those that stay, and why."""
-        left: list[Placeless] = []
+        unrestored: list[Placeless] = []
         for entity, values in retractions:
             containers: list[tuple[Path, str | None]] = []
             for path, (_, was) in values.items():
                 places = {(read_path(text)): before for text, before in (was or {show(path): None}).items()}
                 if any(self._place(place) is None for place in places):
-                    left.append((entity.id, path, NOT_NOTED))
+                    unrestored.append((entity.id, path, NOT_NOTED))
                     continue
                 for place, before in places.items():
                     if place == path[: len(place)] and place != path:
@@ -300,7 +300,7 @@ class _Group:
                     )
             for place, before in containers:
                 self._empty_cell(entity.position - 1 - self.start, place, before, only_if_empty=True)
-        return left
+        return unrestored
 
     def _empty_cell(self, row: int, path: Path, before: str | None, only_if_empty: bool = False) -> None:
         """Empty the cell at a path, or put the text for missing there."""

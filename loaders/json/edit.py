@@ -397,16 +397,16 @@ DEFAULT_REPLACED = "null"  # replaces a single value where the replaced text was
 def restore(text: bytes, values: Mapping[Path, Was | None]) -> tuple[bytes, dict[Path, str]]:
     """The text without the values at these paths, each with the texts that it replaced; and the values that stay, with why."""
     root = outline(text)
-    wanted, left = _Wanted(), dict[Path, str]()
+    removals, reasons = _Removals(), dict[Path, str]()
     for path, was in values.items():
-        problem = wanted.add(root, path, was)
+        problem = removals.add(root, path, was)
         if problem:
-            left[path] = problem
-    return spliced(text, _Restoring(wanted).changes_of(root)), left
+            reasons[path] = problem
+    return spliced(text, _Restoring(removals).changes_of(root)), reasons
 
 
 @dataclass
-class _Wanted:
+class _Removals:
     """The text that replaces the value at each path: the text that is put back, or None where the value is removed."""
 
     gone: dict[Path, str | None] = field(default_factory=dict)  # paths of values
@@ -414,11 +414,11 @@ class _Wanted:
 
     def add(self, root: Place, path: Path, was: Was | None) -> str:
         """Take out a value; returns why it stays, if it does."""
-        here = _place_at(root, path)
-        if here is None:
+        place = _place_at(root, path)
+        if place is None:
             return WRITTEN_OTHERWISE
         if was is None:
-            if here.kind in ("part", "list"):
+            if place.kind in ("part", "list"):
                 return NOT_NOTED
             self.gone[path] = DEFAULT_REPLACED
             return ""
@@ -443,15 +443,15 @@ class _Wanted:
 class _Restoring:
     """Gathers the changes that take values out of one text."""
 
-    def __init__(self, wanted: _Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, removals: _Removals) -> None:
+        self.removals = removals
         self.changes: list[Change] = []
 
     def changes_of(self, root: Place) -> list[Change]:
         """All changes to the text of an entity."""
-        if self.wanted.gone and self._within(root, ()) and () in self.wanted.made:
+        if self.removals.gone and self._within(root, ()) and () in self.removals.made:
             self.changes.clear()
-            self._put_back(root, self.wanted.made[()])
+            self._put_back(root, self.removals.made[()])
         return self.changes
 
     def _within(self, place: Place, path: Path) -> bool:
@@ -471,10 +471,10 @@ class _Restoring:
 
     def _goes(self, place: Place, path: Path, is_last: bool) -> bool:
         """Put back the text that stood at a place; returns whether the value is removed."""
-        if path in self.wanted.gone:
-            is_within = isinstance(path[-1], int) and self.wanted.made_at(path)[0]
-            return self._put_back(place, None if is_within else self.wanted.gone[path])
-        is_made, before = self.wanted.made_at(path)
+        if path in self.removals.gone:
+            is_within = isinstance(path[-1], int) and self.removals.made_at(path)[0]
+            return self._put_back(place, None if is_within else self.removals.gone[path])
+        is_made, before = self.removals.made_at(path)
         if place.kind == "null":  # where it was made, it stands between the last item of a list and a new one
             return is_made and is_last and self._put_back(place, before)
         if place.kind == "value" or not (is_made or self._leads_on(path)):
@@ -487,7 +487,7 @@ class _Restoring:
         return False
 
     def _leads_on(self, path: Path) -> bool:
-        return any(place[: len(path)] == path for place in (*self.wanted.gone, *self.wanted.made))
+        return any(place[: len(path)] == path for place in (*self.removals.gone, *self.removals.made))
 
     def _put_back(self, place: Place, before: str | None) -> bool:
         if before is not None:
@@ -510,12 +510,12 @@ class _Restoring:
 
 def _place_at(root: Place, path: Path) -> Place | None:
     """The place at a path of the text."""
-    here: Place | None = root
+    place: Place | None = root
     for key in path:
-        if here is None:
+        if place is None:
             return None
         if isinstance(key, int):
-            here = here.inner[key].place if here.kind == "list" and key < len(here.inner) else None
+            place = place.inner[key].place if place.kind == "list" and key < len(place.inner) else None
         else:
-            here = here.named.get(key) if here.kind == "part" else None
-    return here
+            place = place.named.get(key) if place.kind == "part" else None
+    return place

@@ -323,19 +323,19 @@ class Scanner:
             if self.place < len(self.data) or not self.more():
                 return self.data[self.place : self.place + 1]
 
-    def step(self, wanted: bytes, expected: str) -> bytes:
-        """Pass one of the wanted bytes."""
+    def step(self, allowed: bytes, expected: str) -> bytes:
+        """Pass one of the allowed bytes."""
         byte = self.peek()
-        if not byte or byte not in wanted:
+        if not byte or byte not in allowed:
             self.refuse(expected)
         self.place += 1
         return byte
 
     def take(self) -> bytes:
         """The bytes passed since the last call."""
-        taken = self.data[self.start : self.place]
+        passed = self.data[self.start : self.place]
         self.start = self.place
-        return taken
+        return passed
 
     def pass_value(self) -> None:
         """Pass a value of any kind, to its end."""

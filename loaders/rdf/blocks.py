@@ -159,15 +159,15 @@ def pieces(
 def _read(stream: BinaryIO, format: str) -> Iterator[tuple[bytes, list[Event]]]:
     """The document in chunks that cut no line and no token, each with its delimiters and directives."""
     find_events = _events_in_lines if format in syntax.LINES else _events
-    kept, size = b"", syntax.CHUNK_SIZE
+    tail, size = b"", syntax.CHUNK_SIZE
     while chunk := stream.read(size):
-        data = kept + chunk
+        data = tail + chunk
         end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
         events, end = find_events(data[:end], False)
-        kept = data[end:]
-        size = max(syntax.CHUNK_SIZE, len(kept))  # a long token is read twice over at most
+        tail = data[end:]
+        size = max(syntax.CHUNK_SIZE, len(tail))  # a long token is read twice over at most
         yield data[:end], events
-    yield kept, find_events(kept, True)[0]
+    yield tail, find_events(tail, True)[0]
 
 
 def _events(data: bytes, last: bool) -> tuple[list[Event], int]:

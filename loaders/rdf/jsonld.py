@@ -498,17 +498,17 @@ def _is_same_term(term: Any, wanted: Any) -> bool:
 Targets = list[tuple[Node, list[Quad]]]  # objects, each with the quads that it takes
 
 
-def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change] | None:
+def changes_for(kb: RdfFile, given_quads: list[Quad], new: list[Quad]) -> list[Change] | None:
     """The changes that put new statements into the document of a source; None where some have no place."""
     data = kb.source.read()
     text = data.removeprefix(BOM_UTF8)
-    additions = Additions(given, new, kb.blanks())
+    additions = Additions(given_quads, new, kb.blanks())
     try:
         reading = _Reading(kb, text)
         for in_full in (False, True):  # no context of a class or a property gives a complete IRI another meaning
             written: list[Quad] = []
             changes = reading.changes(additions, written, in_full)
-            if is_isomorphic(reading.parse(spliced(text, changes)), given, written):
+            if is_isomorphic(reading.parse(spliced(text, changes)), given_quads, written):
                 mark_length = len(data) - len(text)
                 return [(start + mark_length, end + mark_length, new_bytes) for start, end, new_bytes in changes]
     except (SyntaxError, LoadError, NoPlace):  # a fault in the outcome, as the document itself has been read before

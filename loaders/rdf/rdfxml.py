@@ -255,17 +255,17 @@ _INDENT_REACH = 400  # bytes looked back for the indentation of a line
 Line = tuple[int, str]  # additional depth of indentation, text
 
 
-def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change] | None:
+def changes_for(kb: RdfFile, given_quads: list[Quad], new: list[Quad]) -> list[Change] | None:
     """The changes that put new statements into the document of a source; None where it cannot take them all in."""
     data = kb.source.read()
 
     def parse(document: bytes) -> list[Any]:
         return list(syntax.parser(prepare(document, kb.name), kb.format, kb.options.base))
 
-    additions = Additions(given, new, kb.blanks())
+    additions = Additions(given_quads, new, kb.blanks())
     try:
         changes = _changes_of(data, Elements(data, parse, kb.blanks()), additions)
-        same = is_isomorphic(parse(spliced(data, changes)), given, new)
+        same = is_isomorphic(parse(spliced(data, changes)), given_quads, new)
     except (SyntaxError, NoPlace):
         return None
     return changes if same else None

@@ -253,16 +253,16 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 def _without_scattered(text: bytes, scattered: set[int], lines_aside: ScatteredLines) -> bytes:
     """The text with its scattered units set aside; their lines stay, empty, so that line numbers hold."""
-    kept: list[bytes] = []
+    kept_texts: list[bytes] = []
     for start, end, names in units(text):
         if scattered.isdisjoint(map(hash, names)):
-            kept.append(text[start:end])
+            kept_texts.append(text[start:end])
         else:
             lines = text[start:end].split(b"\n")
             rows = [_line_of(line) for line in lines]
             lines_aside.add([row for row in rows if row is not None])
-            kept.append(b"\n".join(line if row is None else b"" for line, row in zip(lines, rows, strict=True)))
-    return b"".join(kept)
+            kept_texts.append(b"\n".join(line if row is None else b"" for line, row in zip(lines, rows, strict=True)))
+    return b"".join(kept_texts)
 
 
 def _line_of(line: bytes) -> Line | None:

@@ -116,13 +116,13 @@ def too_deeply_nested(name: str, line: int | None = None) -> LoadError:
 def _has_long_lines(open_text: Callable[[], BinaryIO]) -> bool:
     """Whether any line may be long: whether there is a long text without a line end."""
     with open_text() as stream:
-        kept = b""
+        tail = b""
         while chunk := stream.read(CHUNK_SIZE):
-            text = kept + chunk
+            text = tail + chunk
             steps = range(0, len(text) - _LONG_LINE, _LONG_LINE)
             if any(text.rfind(b"\n", step, step + _LONG_LINE) < 0 for step in steps):
                 return True
-            kept = text[-2 * _LONG_LINE :]
+            tail = text[-2 * _LONG_LINE :]
     return False
 
 
@@ -199,10 +199,10 @@ def after_blank(data: bytes, place: int) -> int:
 
 def overlapping(stream: BinaryIO, reach: int = 128) -> Iterator[bytes]:
     """A stream in chunks that overlap, so that every short text is complete in one of them."""
-    kept = b""
+    overlap = b""
     while chunk := stream.read(CHUNK_SIZE):
-        yield kept + chunk
-        kept = (kept + chunk)[-reach:]
+        yield overlap + chunk
+        overlap = (overlap + chunk)[-reach:]
 
 
 def newline_of(sample: bytes) -> bytes:

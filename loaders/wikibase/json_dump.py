@@ -96,7 +96,7 @@ class WikibaseJson(KB):
 
     def read(self) -> Iterator[Entity]:
         reader = Reader(self.options.language, self.odd)
-        wanted = set(self.options.classes)
+        wanted_classes = set(self.options.classes)
         for position, where, data in self._objects():
             try:
                 entities = reader.entities(data, where)
@@ -104,7 +104,7 @@ class WikibaseJson(KB):
                 self.skip(self._fault(str(error) + ". Check the file.", where))
                 continue
             for entity in entities:
-                if not wanted or wanted.intersection(entity.classes):
+                if not wanted_classes or wanted_classes.intersection(entity.classes):
                     entity.position = position
                     entity.source = self
                     yield entity

@@ -276,12 +276,12 @@ class Values:
     @contextmanager
     def _apart(self) -> Iterator[list[str]]:
         """Within this context notes are collected in a separate list."""
-        kept = vars(self.notes).copy()
+        earlier = vars(self.notes).copy()
         self.notes.lines, self.notes.known = [], set()
         try:
             yield self.notes.lines
         finally:
-            self.notes.lines, self.notes.known = kept["lines"], kept["known"]
+            self.notes.lines, self.notes.known = earlier["lines"], earlier["known"]
 
     # ---------------------------------------------------------------- parts
 
@@ -369,8 +369,8 @@ class Values:
             return self._object(node, path)
         if "array" in types and len(types) <= 2:
             items = self._array(node, path)
-            rest = replace(node, keywords={**node.keywords, "type": [*(types - {"array"})]})
-            return items if len(types) == 1 or items == several(self.kind(rest, path)) else None
+            node_without_lists = replace(node, keywords={**node.keywords, "type": [*(types - {"array"})]})
+            return items if len(types) == 1 or items == several(self.kind(node_without_lists, path)) else None
         if hinted_kind(node.keywords) == "category" or (len(types) > 1 and types <= SCALAR_TYPES):
             if HINT not in node.keywords and types != {"boolean", "number", "string"}:
                 self.notes.add(show(path), f"{' or '.join(sorted(types))}: any label fits")

@@ -86,7 +86,7 @@ def share(schema: Schema, counts: Mapping[Place, int], unlisted: Collection[Plac
     for name, class_ in schema.classes.items():
         properties = dict(class_.properties)
         for path, property in properties.items():
-            if path in shared and name in shared[path].of:
+            if path in shared and name in shared[path].properties:
                 has_own_kind = counts.get((name, path), 0) >= MIN_OWN_VALUES
                 properties[path] = _of_class(definitions[path], property, has_own_kind)
         unchanged = {

@@ -143,17 +143,19 @@ class Builder:
             **{key: getattr(property_keys, key) for key in PropertyKeys.model_fields if key not in read_apart},
         )
 
-    def check(self, here: Place, path: Path, properties: Mapping[Path, Property]) -> None:
+    def check(self, place: Place, path: Path, properties: Mapping[Path, Property]) -> None:
         """Refuse a path within that of another property, and formulas of unknown paths."""
         property_ = properties[path]
         inside = next((other for length in range(1, len(path)) if (other := path[:length]) in properties), None)
         if inside is not None:
             kind = name_of(properties[inside].kind)
-            self.problems[here] = f"expected a path of its own, got one within {show(inside)}, a {kind}. Leave one out."
+            self.problems[place] = (
+                f"expected a path of its own, got one within {show(inside)}, a {kind}. Leave one out."
+            )
         for needed in property_.formula.paths if property_.formula else ():
-            self.read((*here, "formula"), lambda path_: _check_leaf_of_formula(path_, path, properties), needed)
+            self.read((*place, "formula"), lambda path_: _check_leaf_of_formula(path_, path, properties), needed)
         for n, needed in enumerate(property_.depends):
-            self.read((*here, "depends", n), lambda path_: _property_at(path_, path, properties), needed)
+            self.read((*place, "depends", n), lambda path_: _property_at(path_, path, properties), needed)
 
     def iri(self, text: str) -> str:
         """An IRI in full: `<...>` and IRIs with a scheme as they are, all others by their prefix."""

@@ -121,17 +121,17 @@ def keys_of(name: str) -> type[KindKeys]:
 
 def read_kind(written: Any) -> Kind:
     """A kind by its name alone, or as a mapping with `kind`."""
-    name, rest = named(written)
+    name, other_keys = named(written)
     keys = keys_of(name)
-    refuse({(key,): unknown_key(key, ["kind", *keys.names()], name) for key in rest if key not in keys.names()})
-    return keys.model_validate(rest).to_kind()
+    refuse({(key,): unknown_key(key, ["kind", *keys.names()], name) for key in other_keys if key not in keys.names()})
+    return keys.model_validate(other_keys).to_kind()
 
 
 def write_kind(kind: Kind) -> str | Written:
     """A kind as a file has it: by its name alone, where all keys have their default."""
     name = name_of(kind)
-    rest = keys_of(name).written(kind)
-    return {"kind": name, **_with_whole_numbers(rest)} if rest else name
+    other_keys = keys_of(name).written(kind)
+    return {"kind": name, **_with_whole_numbers(other_keys)} if other_keys else name
 
 
 def _with_whole_numbers(value: Any) -> Any:

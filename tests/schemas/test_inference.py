@@ -573,7 +573,7 @@ def test_only_the_classes_that_were_asked_for():
     assert list(infer(met, classes=["http://y#River"]).schema.classes) == ["River"]
     with pytest.raises(LoadError, match=r"no entity is of the class 'Lake'; its classes are City, River\.$"):
         infer(met, classes=["Lake"])
-    with pytest.raises(LoadError, match="its entities tell no class"):
+    with pytest.raises(LoadError, match="its entities have no class"):
         infer([Entity("a", {"n": 1})], classes=["Lake"])
 
 
