@@ -367,16 +367,16 @@ class WritePlan:
         refused: list[tuple[str, Path, str]] = []
         if self.kb is not None and self.kb.options.units:
             self.items = Units(self.kb.options.units).bare(self.items, refused)
-        report = self._written(file)
+        report = self._write_items(file)
         report.unwritable += refused
         if report.formulas:
             warnings.warn(f"{self.target}: {FORMULAS_KEPT.format(report.formulas)}", KBDiskWarning, stacklevel=2)
         return report
 
-    def _written(self, file: BinaryIO) -> Report:
+    def _write_items(self, file: BinaryIO) -> Report:
         compression = compression_of(self.target)
         if self.kb is not None:
-            return self._kept(self.kb, cast(Iterable[Completion], self.items), file, compression)
+            return self._write_kept(self.kb, cast(Iterable[Completion], self.items), file, compression)
         refused: list[tuple[str, Path, str]] = []
         module = module_of(self.format)
         with compressing(file, compression) as stream:
@@ -391,7 +391,7 @@ class WritePlan:
         report.unwritable += refused
         return report
 
-    def _kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, compression: str | None) -> Report:
+    def _write_kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, compression: str | None) -> Report:
         """The whole source with the new values: its bytes as they are stored, where possible."""
         keeps_bytes, source = kb.keeps_bytes(self.format), kb.source
         if keeps_bytes and kb.appends and not self.insert and source is not None and source.compression == compression:
@@ -441,9 +441,9 @@ def _fillable(
     """The items with the values of earlier completions, and without filled values for paths that have a value."""
     for item in items:
         if not isinstance(item, Completion):
-            yield _with_made(item)
+            yield _add_made_values(item)
             continue
-        entity = _with_made(item.entity)
+        entity = _add_made_values(item.entity)
         fillable = {
             path: filled_value
             for path, filled_value in item.filled.items()
@@ -453,6 +453,6 @@ def _fillable(
         yield Completion(entity, fillable)
 
 
-def _with_made(entity: Entity) -> Entity:
+def _add_made_values(entity: Entity) -> Entity:
     """An entity with the values that an earlier completion wrote into its source: they are kept like given values."""
     return replace(entity, tree=with_values(entity.tree, entity.made), made=None) if entity.made else entity

@@ -386,7 +386,7 @@ def origins_of(
     sources = _sources_of(items)
     completions = bool(items) and all(isinstance(item, Completion) and _entity_of(item).source for item in items)
     if sum(kb.joins for kb in sources) > 1:
-        _refuse_alike(items)
+        _refuse_same_labels(items)
     return sources, completions, sorted(items, key=_position_of) if completions and len(sources) == 1 else items
 
 
@@ -396,7 +396,7 @@ def _sources_of(items: Iterable[Entity | Completion]) -> tuple[KB, ...]:
     return tuple({id(source): source for source in every if source is not None}.values())
 
 
-def _refuse_alike(items: Iterable[Entity | Completion]) -> None:
+def _refuse_same_labels(items: Iterable[Entity | Completion]) -> None:
     """WriteError where blank nodes of two sources have the same label, as they are not the same node."""
     source_of_label: dict[str, KB | None] = {}
     for entity in map(_entity_of, items):

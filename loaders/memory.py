@@ -188,11 +188,11 @@ def frame(items: Iterable[Entity | Completion], like: pandas.DataFrame | None = 
                     raise WriteError(show(path), "the frame has no such column. Add it before.")
                 new[paths[column]][item.entity.position - 1] = value
     for i, values in new.items():
-        filled.isetitem(i, _with_values(filled.iloc[:, i], values))
+        filled.isetitem(i, _fill_column(filled.iloc[:, i], values))
     return filled
 
 
-def _with_values(column: pandas.Series[Any], values: dict[int, Any]) -> pandas.Series[Any]:
+def _fill_column(column: pandas.Series[Any], values: dict[int, Any]) -> pandas.Series[Any]:
     """The column with values in its gaps; its type changes only where they do not fit."""
     import pandas
 

@@ -83,14 +83,14 @@ class Endpoint(RdfKB):
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         """Hand the triples of some entities to `take`, which show the endpoint's predicates and value formats."""
-        names = self._queried() if self.options.query is not None else self._listed()
+        names = self._queried_iris() if self.options.query is not None else self._listed_iris()
         for answers in range(OBSERVED_BATCHES):
             batch = list(islice(names, BATCH_SIZE))
             if batch:
                 take(self._triples(batch, DEPTHS[1], answers))
 
     def _entities(self) -> Iterator[Entity]:
-        names = self._queried() if self.options.query is not None else self._listed()
+        names = self._queried_iris() if self.options.query is not None else self._listed_iris()
         answers = 0
         while batch := list(islice(names, BATCH_SIZE)):
             try:
@@ -102,11 +102,11 @@ class Endpoint(RdfKB):
 
     # ------------------------------------------------------------ names of entities
 
-    def _queried(self) -> Iterator[str]:
+    def _queried_iris(self) -> Iterator[str]:
         """The entities that the user's query names."""
         return iter(dict.fromkeys(self._select_iris(self.options.query or "")))
 
-    def _listed(self) -> Iterator[str]:
+    def _listed_iris(self) -> Iterator[str]:
         """All entities of the wanted classes in the order of their IRIs; a page begins where the last one ended."""
         last = ""
         while page := list(self._select_iris(_listing_query(self.options.classes, last))):

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kbdisk.entity import Completion, Date, Entity, Path, Quantity, read_path, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.arrow.cells import days_of, emptied, empty_at, filled, given, is_empty_at, plain_type, reader_of
+from kbdisk.loaders.arrow.cells import (
+    clear_cell,
+    days_of,
+    empty_at,
+    fill_cell,
+    is_empty_at,
+    plain_type,
+    read_cell,
+    reader_of,
+)
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import IN_MEMORY, KB, NOT_NOTED, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, Table, index_of, leaves_of, paths_of, table_of, text_of
@@ -202,7 +211,7 @@ class ParquetKB(ArrowKB):
             with self.source.open() as original:
                 shutil.copyfileobj(original, stream)
             return report
-        self._write_groups(stream, report, lambda group, rows: group.with_filled(pending.upto(rows.stop - 1)))
+        self._write_groups(stream, report, lambda group, rows: group.fill(pending.take_until(rows.stop - 1)))
         pending.end()
         return report
 
@@ -212,7 +221,7 @@ class ParquetKB(ArrowKB):
 
         def restored(group: _Group, rows: range) -> pyarrow.Table:
             unrestored.extend(group.restore([due.pop(row) for row in rows if row in due]))
-            return group.with_new_cells()
+            return group.replace_cells()
 
         self._write_groups(stream, Report(), restored)
         return unrestored
@@ -250,7 +259,7 @@ class _PendingCompletions:
         if self.first is not None:
             raise WriteError(self.name, f"has no row {self.first.entity.position} any more. Load it again.")
 
-    def upto(self, row: int) -> Iterator[Completion]:
+    def take_until(self, row: int) -> Iterator[Completion]:
         """The completions of the rows up to this one; they must be in the order of the file."""
         while self.first is not None and self.first.entity.position <= row:
             due, self.first = self.first, next(self.rest, None)
@@ -269,7 +278,7 @@ class _Group:
         self.kb, self.table, self.start, self.report = kb, table, start, report
         self.new: dict[tuple[int, int], pyarrow.Array] = {}  # by column and row
 
-    def with_filled(self, completions: Iterable[Completion]) -> pyarrow.Table:
+    def fill(self, completions: Iterable[Completion]) -> pyarrow.Table:
         """The rows with new values; values that cannot be written are reported."""
         for completion in completions:
             self._check(completion.entity)
@@ -280,7 +289,7 @@ class _Group:
                     self.report.written += 1
                 except ValueError as reason:
                     self.report.unwritable.append((completion.entity.id, path, str(reason)))
-        return self.with_new_cells()
+        return self.replace_cells()
 
     def restore(self, retractions: Iterable[Retraction]) -> list[Placeless]:
         """Take values out of their cells; returns those that stay, and why."""
@@ -309,9 +318,9 @@ class _Group:
         column, within = place
         cell = self.new.get((column, row), self.table.column(column).slice(row, 1).combine_chunks())
         if not only_if_empty or is_empty_at(cell, within):
-            self.new[column, row] = emptied(cell, within, before)
+            self.new[column, row] = clear_cell(cell, within, before)
 
-    def with_new_cells(self) -> pyarrow.Table:
+    def replace_cells(self) -> pyarrow.Table:
         """The rows with the new cells."""
         table = self.table
         for column in sorted({column for column, _ in self.new}):
@@ -340,9 +349,9 @@ class _Group:
             column, within = place
             old = self.table.column(column).slice(row, 1).combine_chunks()
             cell = new.get((column, row), self.new.get((column, row), old))
-            given_value = given(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
+            given_value = read_cell(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
             if leaf is not None and (given_value is None or given_value != leaf):
-                new[column, row] = filled(cell, within, leaf, self.kb.options.missing)
+                new[column, row] = fill_cell(cell, within, leaf, self.kb.options.missing)
                 inner, before = empty_at(cell, within)
                 was[show((*at[: len(at) - len(within)], *inner))] = before
         if not new:

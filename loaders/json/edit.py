@@ -17,7 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from kbdisk.entity import Filled, Path, read_path, show
-from kbdisk.loaders.edits import Change, spliced
+from kbdisk.loaders.edits import Change, apply_changes
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.json.text import NOT_FINITE
 from kbdisk.loaders.kb import NOT_NOTED, Report, Was
@@ -279,7 +279,7 @@ class TextFiller:
 
     def done(self) -> bytes:
         """The text with all changes made."""
-        return spliced(self.text, self.changes)
+        return apply_changes(self.text, self.changes)
 
     def into(self, place: Place, new_value: NewValue, path: Path = ()) -> None:
         """Set a new value, or those inside of it, into the value at a place, which has this path in the text."""
@@ -402,7 +402,7 @@ def restore(text: bytes, values: Mapping[Path, Was | None]) -> tuple[bytes, dict
         problem = removals.add(root, path, was)
         if problem:
             reasons[path] = problem
-    return spliced(text, _Restoring(removals).changes_of(root)), reasons
+    return apply_changes(text, _Restoring(removals).changes_of(root)), reasons
 
 
 @dataclass

@@ -421,7 +421,7 @@ class Document(Records):
     def pieces(self) -> Iterator[Piece]:
         shape = self.shape
         with self._scanner() as scanner:
-            yield from self._entered(scanner, shape.path)
+            yield from self._enter(scanner, shape.path)
             match shape.kind:
                 case "list":
                     values = scanner.items()
@@ -438,7 +438,7 @@ class Document(Records):
                     yield Piece(0, scanner.line_here(), scanner.take(), b"")
             yield Piece(0, scanner.line_here(), scanner.take() + scanner.end(), b"")
 
-    def _entered(self, scanner: Scanner, path: tuple[str, ...]) -> Iterator[Piece]:
+    def _enter(self, scanner: Scanner, path: tuple[str, ...]) -> Iterator[Piece]:
         """Pass the text before the value at a path, piece by piece."""
         for depth, key in enumerate(path):
             object_path = show(path[:depth]) or "its top"
@@ -477,7 +477,7 @@ class Document(Records):
         """The shape of the document; LoadError where it holds no object."""
         path = self._path or ()
         with self._scanner() as scanner:
-            deque(self._entered(scanner, path), maxlen=0)
+            deque(self._enter(scanner, path), maxlen=0)
             first = scanner.peek()
             if first == b"[":
                 return self._of_list(scanner, path)

@@ -61,7 +61,9 @@ def is_isomorphic(quads: Iterable[Quad], given_quads: list[Quad], new: list[Quad
     quads = list(quads)
     names = _NodeMatching()
     others = names.without_given(quads, given_quads)
-    if others is not None and _canonical(_with_names(others, names.names)) == _canonical(_with_names(new, names.taken)):
+    if others is not None and _canonical(_name_blank_nodes(others, names.names)) == _canonical(
+        _name_blank_nodes(new, names.taken)
+    ):
         return True
     return _canonical(quads) == _canonical([*given_quads, *new])
 
@@ -72,7 +74,7 @@ def _canonical(quads: Iterable[Quad]) -> set[Quad]:
     return set(dataset)
 
 
-def _with_names(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
+def _name_blank_nodes(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
     """Quads with IRIs in the place of blank nodes that have a name."""
 
     def named(node: BlankNode) -> Any:

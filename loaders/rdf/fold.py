@@ -163,7 +163,7 @@ class Trees:
                 self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else self.blanks.graph(graph.value)
         return tree
 
-    def _typed(self, id: str, classes: list[str]) -> set[str]:
+    def _class_set(self, id: str, classes: list[str]) -> set[str]:
         """The set of classes of a subject that has many, as a list of them would be searched for each."""
         if id not in self._class_sets:
             self._class_sets[id] = set(classes)
@@ -175,7 +175,7 @@ class Trees:
         if predicate == TYPE:
             name = self._classes.get(object) or self._class(object, id)
             classes = tree.setdefault("@type", [])
-            if name and name not in (classes if len(classes) < MAX_CLASSES_IN_LIST else self._typed(id, classes)):
+            if name and name not in (classes if len(classes) < MAX_CLASSES_IN_LIST else self._class_set(id, classes)):
                 classes.append(name)
             if name in BY_CLASS:
                 self.composite.add(id)

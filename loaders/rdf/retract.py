@@ -15,7 +15,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 
 from kbdisk.entity import Path, without_places
 from kbdisk.errors import LoadError
-from kbdisk.loaders.edits import Change, as_bytes, spliced
+from kbdisk.loaders.edits import Change, apply_changes, as_bytes
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.rdf import blocks, syntax, turtle
 from kbdisk.loaders.rdf.blank_nodes import key_of, number_blank_nodes
@@ -53,7 +53,7 @@ def without_values(kb: RdfFile, retractions: Iterable[Retraction], stream: Binar
     data, staying = _within_brackets(kb, data, choice)
     given_text = b"".join(blocks.cut_blocks(io.BytesIO(data), kb.format, lambda number: number not in staying))
     stream.write(given_text)
-    if kept_quads := _still_linked([quad for quad in quads if not choice.is_gone_quad(quad)], quads):
+    if kept_quads := _drop_unlinked([quad for quad in quads if not choice.is_gone_quad(quad)], quads):
         with _open_block(kb, given_text, stream) as writer:
             writer.write(kept_quads)
     return choice.left
@@ -69,7 +69,7 @@ def undo_edits(kb: RdfFile, completions: Sequence[Sequence[Edit]], stream: Binar
             if data[place : place + len(new)] != new:
                 return False
             changes.append((place, place + len(new), as_bytes(before)))
-        data = spliced(data, changes)
+        data = apply_changes(data, changes)
     stream.write(data)
     return True
 
@@ -147,7 +147,7 @@ def _is_same_value(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
-def _still_linked(kept_quads: list[Quad], quads: list[Quad]) -> list[Quad]:
+def _drop_unlinked(kept_quads: list[Quad], quads: list[Quad]) -> list[Quad]:
     """Statements that stay, without those that lead to new nodes without statements, and without nodes that nothing leads to."""
     new = {quad.subject for quad in quads if isinstance(quad.subject, BlankNode)} & {quad.object for quad in quads}
     while True:
@@ -195,7 +195,7 @@ def _within_brackets(kb: RdfFile, data: bytes, choice: _Choice) -> tuple[bytes, 
             indent = rest[0][: len(rest[0]) - len(rest[0].lstrip())]
             rest[0] = indent + separator + rest[0].lstrip().removeprefix(b";").lstrip()
             changes.append((start, end, b"\n".join([lines[0], *rest, lines[-1]])))
-    return spliced(data, changes), stay
+    return apply_changes(data, changes), stay
 
 
 def _is_gone_line(line: bytes, node: str, prefixes: Mapping[str, str], kb: RdfFile, choice: _Choice) -> bool:

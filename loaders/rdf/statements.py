@@ -79,7 +79,7 @@ def gaps_of(completion: Completion, key_of: Callable[[str], str] = str) -> tuple
         known = gaps.setdefault(gap.path, gap)
         known.paths.append(path)
         if known is not gap:
-            known.value = _merged(known.value, gap.value)
+            known.value = _merge(known.value, gap.value)
     for gap in gaps.values():
         gap.value = _with_lists(gap.value)
     return list(gaps.values()), refused
@@ -92,11 +92,11 @@ def _gap(node: str, tree: Mapping[str, Any], before: Path, path: Path, value: An
     key, inner_path, place = path[0], path[1:], (*before, path[0])
     known = tree.get(key)
     if known is None:
-        return Gap(node, key, _nested(inner_path, value), place)
+        return Gap(node, key, _nest(inner_path, value), place)
     if inner_path and isinstance(inner_path[0], int):
         values = known if isinstance(known, list) else [known]
         if inner_path[0] >= len(values):
-            return Gap(node, key, _nested(inner_path[1:], value), (*place, inner_path[0]))
+            return Gap(node, key, _nest(inner_path[1:], value), (*place, inner_path[0]))
         place = (*place, inner_path[0]) if isinstance(known, list) else place
         known, inner_path = values[inner_path[0]], inner_path[1:]
     if isinstance(known, Quantity | Coordinate):
@@ -110,7 +110,7 @@ def _gap(node: str, tree: Mapping[str, Any], before: Path, path: Path, value: An
     return _gap(known["@id"], known, place, inner_path, value)
 
 
-def _nested(inner_path: Path, value: Any) -> Any:
+def _nest(inner_path: Path, value: Any) -> Any:
     """A value within its path; a list on the path is a dict by index, so that two paths can be merged."""
     for key in reversed(inner_path):
         value = {key: value}
@@ -143,12 +143,10 @@ def _completed(known: Any, inner_path: Path, value: Any) -> Any:
     return value
 
 
-def _merged(earlier: Any, later: Any) -> Any:
+def _merge(earlier: Any, later: Any) -> Any:
     """Two values of one gap merged: parts are joined, a later value replaces an earlier one."""
     if isinstance(earlier, dict) and isinstance(later, dict):
-        return earlier | {
-            key: _merged(earlier[key], value) if key in earlier else value for key, value in later.items()
-        }
+        return earlier | {key: _merge(earlier[key], value) if key in earlier else value for key, value in later.items()}
     if isinstance(earlier, Quantity | Coordinate) and type(earlier) is type(later):
         return replace(
             earlier,
@@ -322,7 +320,7 @@ class Statements:
         for gap in gaps:
             self.triples.minted.clear()
             try:
-                result.quads.extend(self._placed(self._triples_of_gap(gap, entity), gap, entity))
+                result.quads.extend(self._place_triples(self._triples_of_gap(gap, entity), gap, entity))
                 result.paths.extend(gap.paths)
             except ValueError as error:
                 refused += [(path, str(error)) for path in gap.paths]
@@ -331,7 +329,7 @@ class Statements:
 
     # ------------------------------------------------------------ places
 
-    def _placed(self, triples: list[Triple], gap: Gap, entity: Entity) -> list[Quad]:
+    def _place_triples(self, triples: list[Triple], gap: Gap, entity: Entity) -> list[Quad]:
         """Put properties of anonymous nodes into their brackets; returns all other triples as quads."""
         graph = self._graph(self._node(gap.node), entity)
         if self.reach is Reach.NONE:

@@ -104,7 +104,7 @@ def entities_of(kb: RdfFile) -> Iterator[Entity]:
             if kb.options.skip_errors:
                 text = kb.without_faults(text, line)
             if number in plan.mixed:
-                text = _without_scattered(text, plan.scattered, scattered)
+                text = _set_scattered_aside(text, plan.scattered, scattered)
             with without_collection():
                 trees = kb.new_trees()
                 kb.parse_text(text, trees.add, line)
@@ -251,7 +251,7 @@ def _character(match: re.Match[bytes]) -> bytes:
     return chr(int(match[1] or match[2], 16)).encode("utf-8", "surrogatepass")
 
 
-def _without_scattered(text: bytes, scattered: set[int], lines_aside: ScatteredLines) -> bytes:
+def _set_scattered_aside(text: bytes, scattered: set[int], lines_aside: ScatteredLines) -> bytes:
     """The text with its scattered units set aside; their lines stay, empty, so that line numbers hold."""
     kept_texts: list[bytes] = []
     for start, end, names in units(text):

@@ -25,7 +25,7 @@ from pyoxigraph import BlankNode, Quad
 
 from kbdisk.entity import Completion
 from kbdisk.errors import KBDiskWarning, WriteError
-from kbdisk.loaders.edits import as_text, inverse_changes, spliced
+from kbdisk.loaders.edits import apply_changes, as_text, inverse_changes
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, jsonld, rdfxml, stream, syntax, turtle
@@ -97,7 +97,7 @@ def _splice_into_text(kb: RdfFile, completions: Completions, stream_out: BinaryI
     elif (changes := CHANGES_IN_TEXT[kb.format](kb, given_quads, new)) is not None:
         data = kb.source.read()
         report.edits += [(place, as_text(old), as_text(now)) for place, old, now in inverse_changes(changes, data)]
-        stream_out.write(spliced(data, changes))
+        stream_out.write(apply_changes(data, changes))
     else:
         warnings.warn(f"{kb.name}: {SERIALISED_ANEW}", KBDiskWarning, stacklevel=2)
         serialise_quads(
@@ -247,11 +247,11 @@ def gather_quads(kb: RdfKB, new: New) -> tuple[list[Quad], list[Quad]]:
 def label_quads(kb: RdfKB, given_quads: list[Quad], new: Quads) -> tuple[list[Quad], list[Quad]]:
     """The given quads with a label for every node; and those of earlier completions with the new ones."""
     labels = _BlankNodeLabels(kb.blanks(), given_quads)
-    filled = [*_earlier(kb, labels, given_quads), *map(labels.quad, new)]
+    filled = [*_earlier_quads(kb, labels, given_quads), *map(labels.quad, new)]
     return list(dict.fromkeys(map(labels.quad, given_quads))), filled  # several sources may hold the same quad
 
 
-def _earlier(kb: RdfKB, labels: _BlankNodeLabels, given_quads: list[Quad]) -> list[Quad]:
+def _earlier_quads(kb: RdfKB, labels: _BlankNodeLabels, given_quads: list[Quad]) -> list[Quad]:
     """The quads of the blocks of kbdisk in the source."""
     if not kb.is_completed:
         return []
@@ -280,7 +280,7 @@ def write_in_chunks(document: turtle.QuadWriter, quads: Quads, name: str) -> Non
         while chunk := list(itertools.islice(unwritten, QUADS_PER_CHUNK)):
             document.write(chunk)
     except ValueError as error:
-        raise _refused(name, document.format, error) from None
+        raise _refusal(name, document.format, error) from None
 
 
 def serialise_quads(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[str, str], name: str) -> None:
@@ -289,10 +289,10 @@ def serialise_quads(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[
     try:
         SERIALISERS[format](list(quads), stream, usable)
     except ValueError as error:
-        raise _refused(name, format, error) from None
+        raise _refusal(name, format, error) from None
 
 
-def _refused(name: str, format: str, error: ValueError) -> WriteError:
+def _refusal(name: str, format: str, error: ValueError) -> WriteError:
     title = syntax.TITLES.get(format, format)
     return WriteError(name, f"cannot be written as {title}: {error}. Choose another format, such as TriG (.trig).")
 

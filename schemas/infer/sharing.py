@@ -19,7 +19,7 @@ from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.infer.numbers import factor_of
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
-from kbdisk.schemas.merging import merged
+from kbdisk.schemas.merging import merge_kinds
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 
@@ -39,7 +39,7 @@ class _Group:
     def take(self, name: str, property: Property) -> bool:
         """Add a property of another class where its kind goes together with these; returns whether it was added."""
         role = next(iter(self.properties.values())).role
-        kind = merged(self.kind, property.kind) if role == property.role else None
+        kind = merge_kinds(self.kind, property.kind) if role == property.role else None
         if kind is None:
             return False
         self.kind, self.properties[name] = kind, property
