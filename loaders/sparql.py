@@ -79,7 +79,7 @@ class Endpoint(RdfKB):
         return format == "sparql-update"
 
     def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
-        raise WriteError(self.name, "gets new values alone, and there are none. Write its entities to another format.")
+        raise WriteError(self.name, "there is nothing new to send to it. Write its entities to another format.")
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         """Hand the triples of some entities to `take`, which show the endpoint's predicates and value formats."""
