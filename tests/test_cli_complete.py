@@ -23,7 +23,7 @@ from judges import graph, quads
 from models import QUICK, calibrated, phones, tiny
 
 import kbdisk
-from kbdisk.api.ownmodel import fitting_budget, told_apart
+from kbdisk.api.complete import fitting_budget, told_apart
 from kbdisk.cli.complete import complete as command
 from kbdisk.cli.options import SOURCE_OPTIONS
 from kbdisk.cli.summary import render_summary

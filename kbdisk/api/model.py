@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kbdisk.api.asking import beliefs_of, leaf_at, log_probs
-from kbdisk.api.beliefs import Belief
-from kbdisk.api.reading import Knowledge, Reading, as_path
+import numpy as np
+import torch
+from torch import Tensor
+
+from kbdisk.api.belief import KINDS, Belief
+from kbdisk.api.source import Knowledge, LoadedSource, as_path
+from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import CHUNK, batches
 from kbdisk.data.graph import Graph
+from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
-from kbdisk.schemas.schema import Schema
+from kbdisk.metrics import unit_of
+from kbdisk.model.beliefs import Beliefs
+from kbdisk.model.diffusion import beliefs
+from kbdisk.model.likelihood import in_order, log_prob
+from kbdisk.schemas.composites.listed import COUNT
+from kbdisk.schemas.schema import Schema, unknown_to
 from kbdisk.schemas.text.names import no_id
 from kbdisk.store.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
 
     from kbdisk.completion import Completing
@@ -33,7 +44,7 @@ Told = Callable[[int, int], None]  # how many are done, of how many
 class Model:
     """What `train` makes and `open` finds: it completes, samples, scores and tells what it believes."""
 
-    def __init__(self, trained: Trained, known: Reading | None = None) -> None:
+    def __init__(self, trained: Trained, known: LoadedSource | None = None) -> None:
         self.trained = trained
         self.known = known  # what it was trained on, where that is at hand
         self._graph: tuple[Any, Graph] | None = None  # the latest that was asked for
@@ -48,9 +59,9 @@ class Model:
         """How it came about, and how good it is on what was held out."""
         return self.trained.record
 
-    def is_of(self, reading: Reading) -> bool:
+    def is_of(self, loaded: LoadedSource) -> bool:
         """Whether it was trained on these very sources, as far as it knows: only then a row's number says which row it is."""
-        return self.record.source.get("sha256") in (None, reading.sha256)
+        return self.record.source.get("sha256") in (None, loaded.sha256)
 
     def __repr__(self) -> str:
         source, classes = self.record.source, ", ".join(filter(None, self.schema.classes))
@@ -69,7 +80,7 @@ class Model:
         """
         from kbdisk.completion import complete
 
-        return complete(self.trained, self._reading(kb).entities, only=tuple(map(as_path, only)), **options)
+        return complete(self.trained, self._loaded(kb).entities, only=tuple(map(as_path, only)), **options)
 
     def belief(self, entity: Entity | Mapping[str, Any] | str, path: Path | str, kb: Knowledge = None) -> Belief:
         """What is believed of one property of an entity, given all its others; of a quantity, its number.
@@ -101,8 +112,8 @@ class Model:
         from kbdisk.completion.why import why
 
         asked, graph = self._asked(entity, kb)
-        reading = Reading.of(kb) if kb is not None else self.known
-        return why(self.trained, asked, as_path(path), () if reading is None else reading.entities, graph, watch)
+        loaded = LoadedSource.of(kb) if kb is not None else self.known
+        return why(self.trained, asked, as_path(path), () if loaded is None else loaded.entities, graph, watch)
 
     def sample(
         self,
@@ -126,15 +137,13 @@ class Model:
 
     def log_prob(self, kb: Knowledge, *, orders: int = 4, seed: int = 0) -> np.ndarray[Any, Any]:
         """The log-probability of each entity's values in nats, or a lower bound where it has more than 8 of them."""
-        reading = self._reading(kb)
-        return log_probs(self.trained, reading.entities, self._graph_of(reading), orders=orders, seed=seed)
+        loaded = self._loaded(kb)
+        return log_probs(self.trained, loaded.entities, self._graph_of(loaded), orders=orders, seed=seed)
 
     def embed(self, kb: Knowledge) -> np.ndarray[Any, Any]:
         """A vector for each entity, of all that is known of it: (entities, width). Near ones are alike."""
-        from kbdisk.embedding import embed
-
-        reading = self._reading(kb)
-        return embed(self.trained, reading.entities, self._graph_of(reading))
+        loaded = self._loaded(kb)
+        return embed(self.trained, loaded.entities, self._graph_of(loaded))
 
     def evaluate(
         self,
@@ -157,19 +166,17 @@ class Model:
         from kbdisk.evaluation.drift import Drift
         from kbdisk.evaluation.evaluate import Scope, SourcePartition, evaluate
 
-        names, reading = _names(against), self._reading(kb)
-        sides = SourcePartition.of(self.trained, reading.entities, self.is_of(reading))
+        names, loaded = _names(against), self._loaded(kb)
+        sides = SourcePartition.of(self.trained, loaded.entities, self.is_of(loaded))
         if sides.trained_on and sides.fair is sides.trained_on:
-            warnings.warn(
-                f"{reading.name}: the model was trained on all of these entities", KBDiskWarning, stacklevel=2
-            )
-        graph = self._graph_of(reading)
+            warnings.warn(f"{loaded.name}: the model was trained on all of these entities", KBDiskWarning, stacklevel=2)
+        graph = self._graph_of(loaded)
         if "only" in scope:
             scope["only"] = tuple(map(as_path, scope["only"]))
         told = Scope(**scope)
         rivals = None
         if names:
-            training = training_entities(self.trained, sides, reading.name)
+            training = training_entities(self.trained, sides, loaded.name)
             rivals = FittedBaselines.fit(names, self.trained, training, sides.fair, told)
         rows = evaluate(self.trained, sides.fair, graph, told, given=given, against=rivals, watch=watch)
         scores = pandas.DataFrame(map(_flat, rows))
@@ -180,7 +187,7 @@ class Model:
         """What in a knowledge base is unlike what the model learnt from: `rows()`, `to_json()`; false where nothing is."""
         from kbdisk.evaluation.drift import Drift
 
-        return Drift.of(self.trained.codec, self._reading(kb).entities, classes)
+        return Drift.of(self.trained.codec, self._loaded(kb).entities, classes)
 
     # ------------------------------------------------------------ keeping
 
@@ -195,22 +202,22 @@ class Model:
 
     # ------------------------------------------------------------ what is asked about
 
-    def _reading(self, kb: Knowledge) -> Reading:
-        return Reading.of([kb] if isinstance(kb, Entity | Mapping) else kb)
+    def _loaded(self, kb: Knowledge) -> LoadedSource:
+        return LoadedSource.of([kb] if isinstance(kb, Entity | Mapping) else kb)
 
     def _asked(self, entity: Entity | Mapping[str, Any] | str, kb: Knowledge) -> tuple[Entity, Graph | None]:
         """The entity that is meant, and what its links lead to."""
-        reading = Reading.of(kb) if kb is not None else self.known
+        loaded = LoadedSource.of(kb) if kb is not None else self.known
         if isinstance(entity, str):
-            if reading is None:
+            if loaded is None:
                 raise ConfigError(entity, "expected the knowledge base that this id is of, got none. Say kb=...")
-            by_id = reading.by_id if entity in reading.by_id else reading.by_own_id(self.schema)
+            by_id = loaded.by_id if entity in loaded.by_id else loaded.by_own_id(self.schema)
             if entity not in by_id:
-                raise no_id(reading.name, entity, {**by_id, **reading.by_id})
+                raise no_id(loaded.name, entity, {**by_id, **loaded.by_id})
             entity = replace(by_id[entity], id=entity)
         elif not isinstance(entity, Entity):
-            entity = Reading.of([entity]).entities[0]
-        return entity, None if reading is None else self._graph_of(reading)
+            entity = LoadedSource.of([entity]).entities[0]
+        return entity, None if loaded is None else self._graph_of(loaded)
 
     def _class_of(self, entity: Entity) -> str:
         found = self.schema.class_of(entity)
@@ -219,9 +226,9 @@ class Model:
             raise SchemaError(entity.id, f"expected a class of {known}, got {got}.")
         return found.name
 
-    def _graph_of(self, reading: Reading) -> Graph:
-        if self._graph is None or self._graph[0] is not reading:
-            self._graph = reading, reading.graph(self.schema)
+    def _graph_of(self, loaded: LoadedSource) -> Graph:
+        if self._graph is None or self._graph[0] is not loaded:
+            self._graph = loaded, loaded.graph(self.schema)
         return self._graph[1]
 
 
@@ -241,3 +248,125 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         scores[name] = cell and cell["theirs"]
         scores |= {f"{name}_{key}": cell and cell[key] for key in ("mae", "rmse", "error", "iou")}
     return scores | {key: value for key, value in row.items() if key != "against"}
+
+
+# ---------------------------------------------------------------- beliefs and probabilities
+
+
+def log_probs(
+    trained: Trained, entities: Sequence[Entity], graph: Graph | None, *, orders: int = 4, seed: int = 0
+) -> np.ndarray[Any, Any]:
+    """(N,) in nats: exact where an entity has few values, else a lower bound, a mean over so many orders.
+
+    Of a model that draws in the schema's order: exact in that, as its networks draw, each its share.
+    """
+    generator = torch.Generator(trained.device).manual_seed(seed)
+    tokens = trained.encode(entities, graph=graph)
+    if trained.run.hiding.is_in_order:
+        several = [
+            torch.stack([in_order(one.network, batch, tokens.layout.order) for one in trained.members])
+            for _, batch in batches(tokens)
+        ]
+        logs = [one.logsumexp(0) - math.log(len(one)) for one in several]
+        return np.concatenate([np.zeros(0), *(one.cpu() for one in logs)])
+    found = [log_prob(trained.maker, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
+    return np.concatenate([np.zeros(0), *(one.exact.where(~one.exact.isnan(), one.bound).cpu() for one in found)])
+
+
+def leaf_at(trained: Trained, of: str, path: Path) -> Path:
+    """The path of the one value that is meant: of a quantity its number. SchemaError where there is none, or several."""
+    slots, known = trained.codec.slots, trained.codec.index.tables[of].slot
+    own = {one: slots[number] for one, number in known.items()}
+    for one in (path, (*path, "value")):
+        if one in own:
+            if own[one].fixed:
+                raise SchemaError(show(path), "expected a property that is predicted, got one that is only given.")
+            return one
+    below = [show(one) for one in own if one[: len(path)] == path]
+    if below:
+        raise SchemaError(show(path), f"expected the path of one value, got several. Say one of {', '.join(below)}.")
+    why = trained.codec.left_out.get((of, path))
+    if why is not None:
+        raise SchemaError(show(path), f"nothing is believed of it: {why}.")
+    raise SchemaError(show(path), unknown_to(trained.schema.classes[of], path, own))
+
+
+@torch.no_grad()
+def beliefs_of(
+    trained: Trained, entity: Entity, graph: Graph | None, paths: Collection[Path] | None = None
+) -> dict[Path, Belief]:
+    """What is believed of some leaves of an entity, or of all that its class has: each given all others."""
+    trained.warn_of_order(": what it believes given what comes later is a guess.", stacklevel=3)
+    known = trained.schema.leaves(entity)
+    ask = "all" if paths is None else [path for path in paths if path not in known]
+    batch = trained.encode([entity], ask or "nothing", graph).batch(torch.arange(1))
+    slots = [trained.codec.slots[number] for number in batch.slot.tolist()]
+    wanted = [token for token, slot in enumerate(slots) if not slot.fixed and (paths is None or slot.path in paths)]
+    found: dict[Path, Belief] = {}
+    of = trained.codec.classes[int(batch.classes[0])]
+    for token, one in _asked(trained, batch, slots, wanted):
+        slot = slots[token]
+        value = trained.codec.leaves(batch, torch.arange(len(batch)) == token)[0] if batch.known[token] else {}
+        assert one.presence is not None
+        recorded = float(one.presence["logits"][one.presence["tokens"] == 0].sigmoid()[0])
+        row = next(iter(one.kinds.values())).belief
+        given = known.get(slot.path, value.get(slot.path))
+        found[slot.path] = KINDS[slot.kind](
+            entity.id, slot.path, slot, row, given, recorded, unit_of(trained.schema, of, slot.path)
+        )
+    order = {path: place for place, path in enumerate(trained.schema.classes[of].properties)}
+    return dict(sorted(found.items(), key=lambda pair: _place(order, pair[0])))
+
+
+def _place(order: Mapping[Path, int], leaf: Path) -> int:
+    """The place of the property that a leaf is of."""
+    return next((order[leaf[:n]] for n in range(len(leaf), 0, -1) if leaf[:n] in order), len(order))
+
+
+def _asked(trained: Trained, batch: Batch, slots: list[Slot], wanted: list[int]) -> Iterator[tuple[int, Beliefs]]:
+    """Each wanted token with a belief about it alone, so many at once as there is room for."""
+    size = max(CHUNK // max(len(batch), 1), 1)
+    for start in range(0, len(wanted), size):
+        some = wanted[start : start + size]
+        many = batch.repeat(len(some))
+        visible = batch.known[:, None].repeat(1, len(some))  # (T, R)
+        asked = torch.zeros_like(visible)
+        for case, token in enumerate(some):
+            visible[_hidden_with(slots, token), case] = False
+            asked[token, case] = True
+        told = beliefs(trained.believer, many, asked.flatten(), visible.flatten())
+        if trained.presence_trees is not None and told.presence is not None:
+            told = replace(told, presence=trained.presence_trees.combined(many, visible.flatten(), told.presence))
+        for case, token in enumerate(some):
+            place = torch.arange(len(many)) == token * len(some) + case
+            yield token, _alone(told, place)
+
+
+def _hidden_with(slots: list[Slot], token: int) -> list[int]:
+    """The tokens that are hidden with one: itself, and with the length of a list its places."""
+    path = slots[token].path
+    if path[-1:] != COUNT:
+        return [token]
+    within = [n for n, slot in enumerate(slots) if slot.path[: len(path) - 1] == path[:-1]]
+    listed = any(isinstance(key, int) for n in within for key in slots[n].path[len(path) - 1 : len(path)])
+    return within if listed else [token]
+
+
+def _alone(told: Beliefs, place: Tensor) -> Beliefs:
+    """The belief about one token, and the one in its presence, its number being 0."""
+    picked = told.pick(place)
+    kinds = {kind: one for kind, one in picked.kinds.items() if len(one.rows)}
+    assert told.presence is not None
+    mine = place[told.presence["tokens"]]
+    presence = {"tokens": mine.nonzero()[:, 0] * 0, "logits": told.presence["logits"][mine]}
+    return Beliefs(kinds, told.length, presence)
+
+
+@torch.no_grad()
+def embed(trained: Trained, entities: Sequence[Entity], graph: Graph | None = None) -> np.ndarray[Any, Any]:
+    """(N, D) float32, in the order of the entities; the graph is what their links bring."""
+    tokens = trained.encode(entities, graph=graph)
+    found = [trained.network.embed(batch, batch.seen(batch.known)).float().cpu() for _, batch in batches(tokens)]
+    width = trained.network.config.width
+    vectors: np.ndarray[Any, Any] = np.concatenate([np.zeros((0, width), np.float32), *(one.numpy() for one in found)])
+    return vectors

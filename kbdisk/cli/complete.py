@@ -39,7 +39,7 @@ from kbdisk.loaders.files import (
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
-    from kbdisk.api.completed import Completed, ModelledSource, Written
+    from kbdisk.api.complete import Completed, ModelledSource, Written
     from kbdisk.cli.progress import CountCallback
     from kbdisk.completion.predictions import Predictions
     from kbdisk.loaders import KB
@@ -353,8 +353,7 @@ class Job:
 
     def find_model(self) -> ModelledSource:
         """The sources with the model that is named, or with one that is trained on them."""
-        from kbdisk.api.completed import ModelledSource, predictions_of, read_for_own_model
-        from kbdisk.api.ownmodel import Wanted
+        from kbdisk.api.complete import ModelledSource, Wanted, predictions_of, read_for_own_model
         from kbdisk.cli.schema import open_schema
 
         options = self.options
@@ -387,7 +386,7 @@ class Job:
 
     def predict(self, modelled: ModelledSource, progress: CountCallback | None) -> Completed:
         """The sources with their gaps predicted, or with the predictions of an existing file; new ones are saved there."""
-        from kbdisk.api.completed import Completed, choices_of
+        from kbdisk.api.complete import Completed, choices_of
 
         options = self.options
         choices = choices_of(

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from kbdisk.api.model import Model
-from kbdisk.api.reading import Knowledge, Reading
+from kbdisk.api.source import Knowledge, LoadedSource
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import fields_of
 from kbdisk.completion.predict import leading_slots
@@ -117,13 +117,13 @@ def train(
         raise ConfigError("start", f"has the settings of its own training. Leave {' and '.join(beside)} out.")
     chosen = start.trained.run if start is not None else run or run_of(preset or "default", budget, config, seed, steps)
     where = device_named(device)
-    reading = Reading.of(kb)
-    known = schema_of(schema, reading)
-    refuse_strangers(known, reading.name, reading.entities)
-    _refuse_one(reading)
-    if start is not None and not is_continuable(start, reading):
+    loaded = LoadedSource.of(kb)
+    known = schema_of(schema, loaded)
+    refuse_strangers(known, loaded.name, loaded.entities)
+    _refuse_one(loaded)
+    if start is not None and not is_continuable(start, loaded):
         raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
-    rules = rules_of(known, reading.entities, chosen)
+    rules = rules_of(known, loaded.entities, chosen)
     keep = None
     if out is not None:
         refuse_output_path(out, force)
@@ -132,26 +132,26 @@ def train(
         try:
             made = trained(
                 replace(known, rules=None),  # which nothing is learnt of
-                reading.entities,
+                loaded.entities,
                 chosen,
                 where,
                 watch or _unwatched,
-                source=reading.facts(),
+                source=loaded.facts(),
                 checkpoint=keep,
                 resume=resume,
                 force=force,
                 start=None if start is None else start.trained,
             )
         except ValueError as error:
-            raise LoadError(reading.name, f"{error}.") from None
+            raise LoadError(loaded.name, f"{error}.") from None
         made.codec = replace(made.codec, schema=replace(made.schema, rules=rules))
         made.record.facts |= facts(where, schema) | dict(notes or {})
         held_out_ids = set(made.record.validation)
-        held_out = [entity for entity in reading.entities if known.id_of(entity) in held_out_ids]
-        reserving = [entity for entity in reading.entities if known.id_of(entity) in made.reserved]
+        held_out = [entity for entity in loaded.entities if known.id_of(entity) in held_out_ids]
+        reserving = [entity for entity in loaded.entities if known.id_of(entity) in made.reserved]
         made.record.unlike_level = level_of(made.schema, made.codec, held_out)
         sample = evaluation_sample(held_out, chosen) + evaluation_sample(reserving, chosen)
-        graph, scope = reading.graph(made.schema), scope_of(chosen)
+        graph, scope = loaded.graph(made.schema), scope_of(chosen)
         if sample:
             report = partial(_report, watch or _unwatched, made.record, "evaluating")
             budget = chosen.train.seconds
@@ -165,29 +165,29 @@ def train(
                 seconds=None if budget is None else max(EVALUATION_SHARE * budget, LEAST_EVALUATION_SECONDS),
             )
             report = partial(_report, watch or _unwatched, made.record, "growing trees of presence")
-            made.presence_trees = presence_trees_of(made, reading.entities, graph, chosen, report)
+            made.presence_trees = presence_trees_of(made, loaded.entities, graph, chosen, report)
             report = partial(_report, watch or _unwatched, made.record, "calibrating")
             made.record.calibration = calibrated(made, sample, graph, chosen, report)
         if out is not None and keep is not None:
             save(made, out, force=force)
             checkpoint.remove(keep)
-    return Model(made, reading)
+    return Model(made, loaded)
 
 
-def is_continuable(model: Model, reading: Reading) -> bool:
+def is_continuable(model: Model, loaded: LoadedSource) -> bool:
     """Whether training can continue from a model: its networks have learnt, and nearly all it was trained on is still there.
 
     All classes and properties are those that it knows, and nearly all labels.
     """
     record, schema = model.record, model.schema
-    ids = {schema.id_of(entity) for entity in reading.entities if schema.class_of(entity)}
+    ids = {schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)}
     known = {*record.training, *record.validation}
     if record.facts.get("steps", 0) < MIN_STEPS or not record.validation:
         return False
     if len(ids & known) < MIN_SHARE_KNOWN * max(len(ids), len(known)):
         return False
     held_out = frozenset(record.validation)
-    learnt = (entity for entity in reading.entities if schema.id_of(entity) not in held_out)
+    learnt = (entity for entity in loaded.entities if schema.id_of(entity) not in held_out)
     drift = Drift.of(model.trained.codec, learnt)
     new = (row for row in drift.rows() if row.what not in (MISFIT, OUTSIDE_RANGE))
     return all(
@@ -274,24 +274,24 @@ def scope_of(run: Run) -> Scope:
     return replace(usual, texts=texts, texts_in_all=max(int(TEXTS_PER_SECOND * seconds), FEWEST_TEXTS))
 
 
-def untrained(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:
+def untrained_model(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:
     """A model of what `train` would look at, before it has learnt anything: it says what there is to be learnt."""
-    reading = Reading.of(knowledge)
+    loaded = LoadedSource.of(knowledge)
     where = device_named(device)
-    refuse_strangers(schema, reading.name, reading.entities)
-    readings = list(read_all(schema, reading.entities))
+    refuse_strangers(schema, loaded.name, loaded.entities)
+    readings = list(read_all(schema, loaded.entities))
     parts = split(schema, readings, run.train.validation, run.seed)
     known, beside = ([readings[place] for place in side] for side in (parts.training, parts.validation))
     scaled, known, beside = with_scales(schema, known, beside)
     unseen = {id(readings[place].entity) for place in parts.validation}
-    hierarchy = hierarchy_of(entity for entity in reading.entities if id(entity) not in unseen)
+    hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in unseen)
     codec = Codec.fit(scaled, known, run.codec, hierarchy=hierarchy).beside(beside)
     small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(where)
-    rules = rules_of(schema, reading.entities, run)
+    rules = rules_of(schema, loaded.entities, run)
     codec = replace(codec, schema=replace(codec.schema, rules=rules))
-    return Model(Trained(codec, network, small, Record(reading.facts())), reading)
+    return Model(Trained(codec, network, small, Record(loaded.facts())), loaded)
 
 
 def open(folder: Folder, device: str = "auto") -> Model:
@@ -317,7 +317,7 @@ def run_of(
     return run if seed is None else replace(run, seed=seed)
 
 
-def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> Schema:
+def schema_of(schema: Schema | Inference | Folder | None, loaded: LoadedSource) -> Schema:
     """The schema that is meant, or else the one that the entities seem to have."""
     if isinstance(schema, Schema):
         return schema
@@ -325,9 +325,9 @@ def schema_of(schema: Schema | Inference | Folder | None, reading: Reading) -> S
         return schema.schema
     if schema is not None:
         return Schema.read(schema)
-    if len(reading.sources) == 1 and (not reading.made or has_block_rows_alone(reading.sources[0])):
-        return infer(reading.sources[0]).schema
-    return infer(reading.entities).schema
+    if len(loaded.kbs) == 1 and (not loaded.made or has_block_rows_alone(loaded.kbs[0])):
+        return infer(loaded.kbs[0]).schema
+    return infer(loaded.entities).schema
 
 
 def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, blank: bool = False) -> None:
@@ -350,14 +350,14 @@ def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, b
     raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}")
 
 
-def _refuse_one(reading: Reading) -> None:
+def _refuse_one(loaded: LoadedSource) -> None:
     """LoadError where there is one entity alone, which may be a document about many."""
-    if len(reading.entities) != 1:
+    if len(loaded.entities) != 1:
         return
-    tree = reading.entities[0].tree
+    tree = loaded.entities[0].tree
     lists = [key for key, one in tree.items() if isinstance(one, list) and len(one) > 1 and isinstance(one[0], dict)]
     hint = f" If the entities are those listed in {lists[0]!r}, make that list the whole file." if lists else ""
-    raise LoadError(reading.name, f"expected at least 2 entities, got 1.{hint}")
+    raise LoadError(loaded.name, f"expected at least 2 entities, got 1.{hint}")
 
 
 def _has_place(schema: Schema, entity: Entity) -> bool:

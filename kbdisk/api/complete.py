@@ -12,7 +12,9 @@ The network is asked once, before anything is decided. Deciding is quick and is 
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,17 +22,28 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path as FilePath
 from typing import Any
 
-from kbdisk.api import training
 from kbdisk.api.model import Model
-from kbdisk.api.ownmodel import Wanted, own_model
-from kbdisk.api.reading import Knowledge, Reading, as_path, named_by_schema, refuse_repeated, sources_of
+from kbdisk.api.source import Knowledge, LoadedSource, as_path, named_by_schema, refuse_repeated, sources_of
+from kbdisk.api.train import (
+    is_continuable,
+    refuse_strangers,
+    rules_of,
+    run_of,
+    schema_of,
+    train,
+    untrained_model,
+)
+from kbdisk.api.train import (
+    open as open_model,
+)
 from kbdisk.completion.answers import Answer, Answers, answers_in_blocks, answers_of, reviewed_of
 from kbdisk.completion.complete import Completing, predicting_writable_gaps
 from kbdisk.completion.config import CompletionConfig
-from kbdisk.completion.fields import refuse_excluded
+from kbdisk.completion.fields import fields_of, overlaps, refuse_excluded, refuse_unknown, refuse_unknown_classes
 from kbdisk.completion.plan import Plan
 from kbdisk.completion.predict import Predicting
 from kbdisk.completion.predictions import Predictions
@@ -40,8 +53,9 @@ from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.write import write_completions
+from kbdisk.data.scales import without_scales
 from kbdisk.entity import Completion, Entity, Path, show
-from kbdisk.errors import ConfigError, LoadError, WriteError, setting
+from kbdisk.errors import CheckpointError, ConfigError, LoadError, WriteError, setting
 from kbdisk.evaluation.drift import Drift
 from kbdisk.loaders import KB
 from kbdisk.loaders.files import folder_beside, sidecar_of, spooled
@@ -49,9 +63,19 @@ from kbdisk.loaders.formats import target_format
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.naming import Identifiers
 from kbdisk.locks import locked
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.importers import read_constraints
-from kbdisk.schemas.schema import Schema
-from kbdisk.store.files import refuse_kept_folder
+from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
+from kbdisk.store.files import FORMAT, Files, read_config, refuse_kept_folder
+from kbdisk.training import checkpoint
+from kbdisk.training.lock import SUFFIX as LOCK
+from kbdisk.training.lock import refuse_busy, training_lock
+from kbdisk.training.run import Run
+from kbdisk.training.train import left_open
 from kbdisk.training.validation import Watch
 
 Folder = str | os.PathLike[str]
@@ -79,18 +103,18 @@ class ModelledSource:
     ) -> ModelledSource:
         """Sources with a model that is named; SchemaError where it is of other things."""
         folder = "" if isinstance(model, Model) else os.fspath(model)
-        opened = model if isinstance(model, Model) else training.open(model, device)
+        opened = model if isinstance(model, Model) else open_model(model, device)
         kbs = [named_by_schema(kb, opened.schema) for kb in kbs]
         for kb in kbs:
-            training.refuse_strangers(opened.schema, kb.name, kb, blank=True)
+            refuse_strangers(opened.schema, kb.name, kb, blank=True)
             refuse_repeated(kb, kb)
             refuse_excluded(opened.schema, only, kb, kb.name, EXCLUDED)
-        return cls(kbs, Reading.of(kbs).entities if len(kbs) > 1 else given_entities(kbs[0]), opened, folder)
+        return cls(kbs, LoadedSource.of(kbs).entities if len(kbs) > 1 else given_entities(kbs[0]), opened, folder)
 
     @classmethod
     def by_own_model(
         cls,
-        reading: Reading,
+        loaded: LoadedSource,
         wanted: Wanted,
         report: Callable[[str], None],
         watch: Watch | None = None,
@@ -102,19 +126,19 @@ class ModelledSource:
 
         Without a folder it is the one beside the first file.
         """
-        file = reading.sources[0].parts[0]
+        file = loaded.kbs[0].parts[0]
         beside = folder_beside([file.name]) if file.path is not None else None
-        own = own_model(reading, wanted, FilePath(folder) if folder else beside, report, watch, keep=keep)
-        return cls(reading.sources, reading.entities, own.model, "" if own.folder is None else str(own.folder), True)
+        own = own_model(loaded, wanted, FilePath(folder) if folder else beside, report, watch, keep=keep)
+        return cls(loaded.kbs, loaded.entities, own.model, "" if own.folder is None else str(own.folder), True)
 
 
-def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> Reading:
+def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> LoadedSource:
     """Sources read to train a model of them; LoadError where several entities have one id."""
     named = [kb if schema is None else named_by_schema(kb, schema) for kb in kbs]
-    reading = Reading.of(named)
+    loaded = LoadedSource.of(named)
     for kb in named:
-        refuse_repeated(kb, kb if len(named) > 1 else reading.entities)
-    return reading
+        refuse_repeated(kb, kb if len(named) > 1 else loaded.entities)
+    return loaded
 
 
 @dataclass(frozen=True)
@@ -398,8 +422,8 @@ def complete(
             classes=chosen.classes,
             explicit=bool(named),
         )
-        reading = read_for_own_model(kbs, known)
-        modelled = ModelledSource.by_own_model(reading, wanted, report or _unreported, watch, folder=keep)
+        loaded = read_for_own_model(kbs, known)
+        modelled = ModelledSource.by_own_model(loaded, wanted, report or _unreported, watch, folder=keep)
     every_gap = chosen.is_independent if every_gap is None else every_gap
     completed = Completed.of(modelled, chosen, shapes=shapes, predictions=kept, every_gap=every_gap, progress=progress)
     if kept is None and predictions is not None and not isinstance(predictions, Predictions):
@@ -454,3 +478,251 @@ def _refuse_target(kbs: Sequence[KB], target: str, force: bool) -> None:
 
 def _unreported(line: str) -> None:
     pass
+
+
+# ---------------------------------------------------------------- the source's own model
+
+MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
+GROWTH = 0.7  # the power of how many more there are
+ENTITIES = 1000
+READ = 4  # texts of a class that are evidence: of countries that have their names in fifty languages, the first
+MADE_HERE = "kbdisk complete"  # the maker of a model that may be made anew
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user said about training."""
+
+    schema: Schema | None = None
+    named: str = ""  # what the schema is called
+    preset: str = "default"
+    budget: str | float | None = None
+    steps: int | None = None
+    seed: int = 0
+    device: str = "auto"
+    only: Collection[Path] = ()
+    classes: Collection[str] = ()
+    explicit: bool = False  # whether any of that was said, and is not just the default
+
+    @property
+    def way(self) -> str:
+        """How what the schema leaves out can be included."""
+        if self.schema is not None:
+            return f"{self.named} leaves it out. Put it in there."
+        why = "schema infer --explain says why"
+        return f"the inferred schema leaves it out: kbdisk {why}. Put it into one of your own, and say --schema."
+
+    def run(self, entities: int) -> Run:
+        """The choices of a run: by default with a time budget that fits so many entities."""
+        budget = fitting_budget(entities) if self.budget is None and self.steps is None else self.budget
+        return run_of(self.preset, budget, None, self.seed, self.steps)
+
+
+def fitting_budget(entities: int) -> float:
+    """Seconds of training: a minute for a thousand entities or fewer, five for ten thousand, ten at most."""
+    more: float = (max(entities, ENTITIES) / ENTITIES) ** GROWTH
+    return round(min(MINUTE * more, LONGEST))
+
+
+@dataclass(frozen=True)
+class Own:
+    """A source's own model, and the folder it is in; None where it is kept in none."""
+
+    model: Model
+    folder: FilePath | None
+
+
+def own_model(
+    loaded: LoadedSource,
+    wanted: Wanted,
+    folder: FilePath | None,
+    say: Callable[[str], None],
+    watch: Watch | None,
+    keep: bool = True,
+) -> Own:
+    """The model kept in the folder if it still is right, or a new one, kept there with `keep`.
+
+    Where nothing would be filled anyway nothing is trained.
+    """
+    whole = schema_of(wanted.schema, loaded)
+    schema = told_apart(whole, wanted.only)
+    refuse_excluded(schema, wanted.only, loaded.entities, loaded.name, wanted.way)
+    refuse_unknown(schema, wanted.only)
+    refuse_unknown_classes(schema, wanted.classes)
+    run = wanted.run(len(loaded.entities))
+    if folder is not None and folder.exists():
+        kept = _kept(folder, loaded, schema, run, wanted)
+        if kept is not None:
+            _remove_run(folder)
+            say(f"using the model in {folder}")
+            return Own(kept, folder)
+    start = _start(folder, loaded, schema, run, wanted) if folder is not None and folder.exists() else None
+    schema = replace(schema, rules=rules_of(whole, loaded.entities, run))  # which may give text
+    if len(loaded.entities) <= ENTITIES:  # of more there is nearly always something to learn
+        untrained = untrained_model(loaded, schema, run, wanted.device)
+        if not _fills(untrained, wanted.only):
+            say("nothing is trained: too little is known of any property that may be filled")
+            return Own(untrained, None)
+    place = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
+    notes = {"maker": MADE_HERE, "schema": wanted.named or "inferred"}
+    settings: dict[str, Any] = {"device": wanted.device, "watch": watch, "notes": notes}
+    settings |= {"run": run} if start is None else {"start": start}
+    return Own(_trained(loaded, schema, settings, place, say), place)
+
+
+def _remove_run(folder: FilePath) -> None:
+    """Remove what a process that was killed once its model was there left of its run, unless another one trains now."""
+    if checkpoint.beside(folder).exists() or folder.with_name(folder.name + LOCK).exists():
+        with contextlib.suppress(CheckpointError), training_lock(folder):
+            checkpoint.remove(checkpoint.beside(folder))
+
+
+def _fills(model: Model, only: Collection[Path]) -> bool:
+    """Whether the model can fill any property."""
+    by_class = fields_of(model.trained.codec, CompletionConfig(only=tuple(only)))
+    return any(not field.why_not for class_fields in by_class.values() for field in class_fields.fields.values())
+
+
+def _trained(
+    loaded: LoadedSource,
+    schema: Schema,
+    settings: Mapping[str, Any],
+    folder: FilePath | None,
+    say: Callable[[str], None],
+) -> Model:
+    """A new model, or one whose training was cut short and goes on."""
+    start: Model | None = settings.get("start")
+    run: Run = settings["run"] if start is None else start.trained.run
+    if folder is None:
+        say(_doing("training", loaded, run))
+        return train(loaded, schema, **settings)
+    refuse_busy(folder)
+    unfinished = checkpoint.is_there(checkpoint.beside(folder))
+    continued = "training" if start is None else f"the source has changed: continuing from the model in {folder}"
+    say(_doing("going on with training" if unfinished else continued, loaded, run))
+    try:
+        return train(loaded, schema, **settings, out=folder, resume=unfinished, force=True)
+    except CheckpointError:
+        if not unfinished:
+            raise
+    say("what was kept is of another run: training anew")
+    return train(loaded, schema, **settings, out=folder, force=True)
+
+
+def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
+    """The schema with text to be read alone, but for what is named; of a class that has much of it no more than `READ`."""
+    classes = {name: _of_class(one, only) for name, one in schema.classes.items()}
+    shared = schema.properties and {path: _of_property(one, path, only) for path, one in schema.properties.items()}
+    return replace(schema, classes=classes, properties=shared)
+
+
+def _of_class(of: Class, only: Collection[Path]) -> Class:
+    properties = {path: _of_property(one, path, only) for path, one in of.properties.items()}
+    texts = [path for path, one in of.properties.items() if one.role == "value" and properties[path].role == "given"]
+    ignored = {path: replace(properties[path], role="ignore") for path in texts[READ:]}
+    of = replace(of, properties={**properties, **ignored})
+    return replace(of, constraints=of.constraints_on_properties())
+
+
+def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
+    """A property to be read alone where it is text; of the parts of a list without those fields that are.
+
+    What is left out, such as an identifier, is learnt where it is named.
+    """
+    if one.role == "ignore" and path in only:
+        return replace(one, role="value")
+    kind = _without_text(one.kind, path, only)
+    if one.role != "value" or kind is one.kind:
+        return one
+    return replace(one, role="given") if kind is None else replace(one, kind=kind)
+
+
+def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
+    """A kind without text that is not named; None where nothing else is in it."""
+    if isinstance(kind, Text):
+        return kind if any(overlaps(named_path, path) for named_path in only) else None
+    if not isinstance(kind, Listed | Mapped):
+        return kind
+    fields = {name: _without_text(inner, (*path, name) if name else path, only) for name, inner in kind.fields.items()}
+    kept = {name: inner for name, inner in fields.items() if inner is not None}
+    if all(kept.get(name) is inner for name, inner in kind.fields.items()):
+        return kind
+    return replace(kind, fields=kept) if kept else None
+
+
+def _kept(folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
+    """The model of the folder where it is the one that would be trained; None where it is an earlier one of ours."""
+    if _is_outdated(read_config(folder)):
+        return None
+    config = Files.of(folder).config
+    source, facts = config.get("source", {}), config.get("facts", {})
+    same_source = source.get("entities") == len(loaded.entities) and source.get("given") == loaded.given
+    if facts.get("maker") != MADE_HERE:
+        if same_source and not wanted.explicit:
+            return open_model(folder, wanted.device)
+        raise ConfigError(
+            str(folder), "another model stands where this one would be kept. Name it by --model, or move it away."
+        )
+    if not same_source or not _is_run(config.get("run", {}), run) or config.get("kbdisk") != _version():
+        return None
+    model = open_model(folder, wanted.device)
+    ids = {model.schema.id_of(entity) for entity in loaded.entities if model.schema.class_of(entity)}
+    same_ids = ids == {*model.record.training, *model.record.validation}
+    return model if same_ids and _same(model.schema, schema, wanted.only) else None
+
+
+def _start(folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
+    """The model of the folder where training can continue from it: one of an earlier state of the same source."""
+    config = read_config(folder)
+    if _is_outdated(config) or config.get("kbdisk") != _version() or not _is_run(config.get("run", {}), run):
+        return None
+    model = open_model(folder, wanted.device)
+    fits = _same(model.schema, schema, wanted.only) and is_continuable(model, loaded)
+    return model if fits else None
+
+
+def _is_outdated(config: Mapping[str, Any]) -> bool:
+    """Whether it is one of ours, of a format that is no longer written."""
+    facts = config.get("facts")
+    return config["format"] < FORMAT and isinstance(facts, dict) and facts.get("maker") == MADE_HERE
+
+
+def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
+    """Whether a model of one schema is one of the other, as it would be trained; one that writes more text is as good."""
+    kept = without_scales(kept)
+    if wanted.rules is None:  # those of the kept one were found in the source
+        kept = replace(kept, rules=None)
+    same = _in_order(wanted)
+    return same == _in_order(kept) or (not only and _in_order(told_apart(kept, ())) == same)
+
+
+def _in_order(schema: Schema) -> str:
+    """A schema as text, in whatever order its properties were met: where a gap was asked for, filling changes it."""
+    classes = {
+        name: replace(of, properties=dict(sorted(of.properties.items(), key=repr)))
+        for name, of in sorted(schema.classes.items())
+    }
+    shared = schema.properties and dict(sorted(schema.properties.items(), key=repr))
+    return replace(schema, classes=classes, properties=shared).to_yaml()
+
+
+def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
+    """Whether a folder's run is this one, whose open sizes were fitted to the data."""
+    told: dict[str, Any] = json.loads(json.dumps(run.to_json()))
+    for table, name in left_open(run):
+        told[table][name] = kept.get(table, {}).get(name)
+    return told == kept
+
+
+def _version() -> str:
+    return version("kbdisk")
+
+
+def _doing(what: str, loaded: LoadedSource, run: Run) -> str:
+    steps, seconds = run.train.steps, run.train.seconds
+    limits = [] if steps is None else [f"{steps:,} {'step' if steps == 1 else 'steps'}"]
+    if seconds is not None:
+        limits.append(f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min")
+    count = len(loaded.entities)
+    entities = f"{count:,} {'entity' if count == 1 else 'entities'}"
+    return f"{what} on {entities} of {loaded.name}, for {' or '.join(limits)} at most"
