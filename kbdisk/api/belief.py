@@ -1,4 +1,4 @@
-"""What is believed of one property of one entity, in values: a distribution that can be asked in plain Python."""
+"""The belief about one property of one entity: a distribution over values, in plain Python, and its plot."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from kbdisk.model.estimates import INTERVAL_LEVEL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = (0.5, INTERVAL_LEVEL)  # of the intervals that are told
-TOLD = 20  # labels, at most, that are told of all
-MOST = 1000  # labels, at most, whose probabilities are told
-WRITTEN = 5  # texts, at most, that are found
+SHOWN_LEVELS = (0.5, INTERVAL_LEVEL)  # of the intervals in data and plots
+MAX_LABELS_IN_JSON = 20
+MAX_LABELS = 1000  # with a probability
+TEXT_BEAM_WIDTH = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class Belief:
     entity: str  # its id
     path: Path
     slot: Slot
-    row: Any  # what the network believes of this one
-    given: Any = None  # the value that the entity has
-    recorded: float | None = None  # how likely such an entity is to have one at all
+    row: Any  # the model's belief, as one row of tensors
+    given: Any = None  # the value of the entity, if it has one
+    recorded: float | None = None  # the probability of presence: that the entity has the property
     unit: str | None = None  # of a quantity's number
 
     @property
@@ -48,41 +48,43 @@ class Belief:
 
     @property
     def mode(self) -> Any:
-        """The likeliest value."""
-        return self._decoded(self.row.mode())[0]
+        """The most probable value."""
+        return self._values_of(self.row.mode())[0]
 
     @property
     def value(self) -> Any:
-        """The value to say: of a number the median, of all else the likeliest."""
+        """The point estimate: of a number the median, or nearly; otherwise the most probable value."""
         return self.mode
 
     @property
     def confidence(self) -> float:
-        """How likely `value` is right."""
+        """The probability that `value` is right."""
         return math.exp(_float(self.row.log_prob(self.row.mode())))
 
     @property
     def entropy(self) -> float:
-        """How unsure, in nats."""
+        """The entropy of the distribution in nats."""
         return _float(self.row.entropy())
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        """How likely each label is, the likeliest first; of a set, how likely each is in it."""
+        """The probability of each label, the highest first; of a set, the probability that it has the label."""
         raise AttributeError(f"{show(self.path)} is a {self.kind}: ask for its mean, median, interval or density")
 
     def log_prob(self, value: Any) -> float:
-        """In nats; of a number that of one step of its resolution."""
-        return _float(self.row.log_prob(self._coded(value)))
+        """The log-probability of a value in nats; of a number, that of one step of its resolution."""
+        return _float(self.row.log_prob(self._codes_of(value)))
 
     def sample(self, n: int = 1, seed: int = 0) -> list[Any]:
-        """So many draws; the same for the same seed."""
+        """Draws from the distribution; the same for the same seed."""
         generator = torch.Generator(self._device).manual_seed(seed)
-        return self._decoded(self.row.pick(torch.zeros(n, dtype=torch.long, device=self._device)).sample(1, generator))
+        return self._values_of(
+            self.row.pick(torch.zeros(n, dtype=torch.long, device=self._device)).sample(1, generator)
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """What there is to say of it, as plain data."""
-        told = {
+        """The belief as plain data."""
+        common = {
             "id": self.entity,
             "path": show(self.path),
             "kind": self.kind,
@@ -91,25 +93,25 @@ class Belief:
             "confidence": self.confidence,
             "recorded": self.recorded,
         }
-        given = None if self.given is None else {"value": encode(self.given), **self._judged()}
-        return {**told, **self._told(), "given": given}
+        given = None if self.given is None else {"value": encode(self.given), **self._given_details()}
+        return {**common, **self._details(), "given": given}
 
-    def _told(self) -> dict[str, Any]:
-        shares = list(self.probabilities.items())[:TOLD]
+    def _details(self) -> dict[str, Any]:
+        shares = list(self.probabilities.items())[:MAX_LABELS_IN_JSON]
         return {"probabilities": [{"value": encode(label), "probability": share} for label, share in shares]}
 
-    def _judged(self) -> dict[str, Any]:
-        """What is believed of the given value."""
+    def _given_details(self) -> dict[str, Any]:
+        """The belief about the given value."""
         return {"log_prob": self.log_prob(self.given)}
 
-    def _coded(self, value: Any) -> Tensor:
+    def _codes_of(self, value: Any) -> Tensor:
         try:
             codes: Tensor = self.slot.codec.encode([value]).to(self._device)
         except ValueError as error:
             raise SchemaError(show(self.path), f"{error}.") from None
         return codes
 
-    def _decoded(self, codes: Tensor) -> list[Any]:
+    def _values_of(self, codes: Tensor) -> list[Any]:
         values: list[Any] = self.slot.codec.decode(codes)
         return values
 
@@ -119,9 +121,9 @@ class Belief:
 
     def __repr__(self) -> str:
         given = "" if self.given is None else f", given {_plain(self.given)!r}"
-        return f"<Belief {show(self.path)}: {self._shown()}{given}>"
+        return f"<Belief {show(self.path)}: {self._summary()}{given}>"
 
-    def _shown(self) -> str:
+    def _summary(self) -> str:
         best = list(self.probabilities.items())[:3]
         return ", ".join(f"{label!r} {share:.0%}" for label, share in best)
 
@@ -131,70 +133,70 @@ class NumberBelief(Belief):
 
     @property
     def mean(self) -> float:
-        """What errors squared are least around."""
+        """The mean, which minimises the expected squared error."""
         return _float(self.row.mean())
 
     @property
     def median(self) -> Any:
-        """What is as often too low as too high."""
-        return self._decoded(self.row.codes(self.row.median()))[0]
+        """The median."""
+        return self._values_of(self.row.codes(self.row.median()))[0]
 
     @property
     def value(self) -> Any:
-        """What has the least absolute error: the median, or nearly."""
-        return self._decoded(self.row.codes(self.row.typical()))[0]
+        """The point estimate that minimises the expected absolute error: the median, or nearly."""
+        return self._values_of(self.row.codes(self.row.typical()))[0]
 
     @property
     def within(self) -> float:
-        """How far off the truth the value may be and still count as right."""
+        """The tolerance: how far from the truth the value may be and count as right."""
         return float(self.slot.codec.tolerances(np.array([float(self.value)]))[0])
 
     @property
     def confidence(self) -> float:
-        """The probability that the truth is `within` so much of the value."""
+        """The probability that the truth is `within` this tolerance of the value."""
         value, within = float(self.value), self.within
         return min(max(self.cdf(value + within) - self.cdf(value - within - 1e-9), 0.0), 1.0)
 
     def quantile(self, level: float) -> float:
-        """The number below which so much of the mass is."""
+        """The number below which the fraction `level` of the mass is."""
         return self.quantiles([level])[0]
 
     def quantiles(self, levels: Sequence[float]) -> list[float]:
-        """The same for several levels, in the time that one takes."""
+        """The quantiles at several levels, in the time of one."""
         for level in levels:
             if not 0 < level < 1:
                 raise ValueError(f"expected a level between 0 and 1, got {level!r}")
-        found: list[float] = self.row.quantile(torch.tensor(levels, dtype=torch.float64))[0].tolist()
-        return found
+        numbers: list[float] = self.row.quantile(torch.tensor(levels, dtype=torch.float64))[0].tolist()
+        return numbers
 
     def interval(self, level: float = INTERVAL_LEVEL) -> tuple[float, float]:
-        """Between which numbers so much of the mass is, and as much below as above."""
+        """The central interval with the fraction `level` of the mass."""
         low, high = self.quantiles([(1 - level) / 2, (1 + level) / 2])
         return low, high
 
     def cdf(self, value: float) -> float:
-        """How likely this number or less is."""
+        """The probability of this number or less."""
         return _float(self.row.cdf(self._number(value)))
 
     def density(self, value: float) -> float:
-        """Per unit, beside `atoms`."""
+        """The density at a number, without the mass of `atoms`."""
         return self.densities([value])[0]
 
     def densities(self, values: Sequence[float]) -> list[float]:
         """The density at each of some numbers."""
         points = torch.tensor([[float(value) for value in values]], dtype=torch.float64, device=self._device)
-        found: list[float] = self.row.pdf(points)[0].tolist()
-        return found
+        densities: list[float] = self.row.pdf(points)[0].tolist()
+        return densities
 
     @property
     def atoms(self) -> dict[Any, float]:
-        """How likely each of the numbers is that training had repeatedly, the likeliest first."""
-        values, masses = (one[0].tolist() for one in self.row.atoms)
-        found = {value: mass for value, mass in zip(values, masses, strict=True) if math.isfinite(value)}
-        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+        """The probability of each number that the training data repeats, the highest first."""
+        values, masses = (column[0].tolist() for column in self.row.atoms)
+        atoms = {value: mass for value, mass in zip(values, masses, strict=True) if math.isfinite(value)}
+        return dict(sorted(atoms.items(), key=lambda pair: -pair[1]))
 
-    def _told(self) -> dict[str, Any]:
-        shares = list(self.atoms.items())[:TOLD]
+    def _details(self) -> dict[str, Any]:
+        shares = list(self.atoms.items())[:MAX_LABELS_IN_JSON]
         return {
             "within": self.within,
             "mean": self.mean,
@@ -205,17 +207,17 @@ class NumberBelief(Belief):
         }
 
     def intervals(self) -> list[tuple[float, tuple[float, float]]]:
-        """Some intervals by their levels, the narrowest first."""
-        ends = self.quantiles([(1 + sign * level) / 2 for level in LEVELS for sign in (-1, 1)])
-        return list(zip(LEVELS, zip(ends[::2], ends[1::2], strict=True), strict=True))
+        """The intervals of `SHOWN_LEVELS`, the narrowest first."""
+        ends = self.quantiles([(1 + sign * level) / 2 for level in SHOWN_LEVELS for sign in (-1, 1)])
+        return list(zip(SHOWN_LEVELS, zip(ends[::2], ends[1::2], strict=True), strict=True))
 
-    def _judged(self) -> dict[str, Any]:
-        return {**super()._judged(), "below": self.cdf(float(self.given))}
+    def _given_details(self) -> dict[str, Any]:
+        return {**super()._given_details(), "below": self.cdf(float(self.given))}
 
     def _number(self, value: float) -> Tensor:
         return torch.tensor([float(value)], dtype=torch.float64, device=self._device)
 
-    def _shown(self) -> str:
+    def _summary(self) -> str:
         low, high = self.interval()
         unit = f" {self.unit}" if self.unit else ""
         return f"{_short(self.value)}{unit}, {INTERVAL_LEVEL:.0%} within {_short(low)} … {_short(high)}"
@@ -226,18 +228,18 @@ class LabelBelief(Belief):
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        """How likely each label is, the likeliest first; links by their ids. What is left is for labels never met."""
-        codes, shares = (one[0] for one in self.row.top(MOST))
-        labels = map(_plain, self._decoded(codes))
+        """The probability of each label, the highest first; links by their ids. The rest is for labels not in the training data."""
+        codes, shares = (column[0] for column in self.row.top(MAX_LABELS))
+        labels = map(_plain, self._values_of(codes))
         return {
             label: share for label, share in zip(labels, shares.tolist(), strict=True) if label is not None and share
         }
 
     def rank(self, value: Any) -> int:
-        """The place of a label among all, 1 the likeliest; one never met is last."""
-        return math.ceil(_float(self.row.ranks(self._coded(value))))
+        """The rank of a label, 1 for the most probable; a label that is not in the training data is last."""
+        return math.ceil(_float(self.row.ranks(self._codes_of(value))))
 
-    def _judged(self) -> dict[str, Any]:
+    def _given_details(self) -> dict[str, Any]:
         log_prob = self.log_prob(self.given)
         return {"log_prob": log_prob, "probability": math.exp(log_prob), "rank": self.rank(self.given)}
 
@@ -247,10 +249,10 @@ class SetBelief(Belief):
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        """How likely each label is in the set, the likeliest first; links by their ids."""
+        """The probability that the set has each label, the highest first; links by their ids."""
         shares = self.row.probs[0]
-        best = shares.argsort(descending=True)[:MOST]
-        labels = [_plain(one[0]) if one else None for one in self._decoded(best[:, None])]
+        best = shares.argsort(descending=True)[:MAX_LABELS]
+        labels = [_plain(members[0]) if members else None for members in self._values_of(best[:, None])]
         return {label: share for label, share in zip(labels, shares[best].tolist(), strict=True) if label is not None}
 
 
@@ -259,8 +261,8 @@ class TextBelief(Belief):
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        """The likeliest texts that were found, and how likely each is."""
-        return {text: math.exp(log_prob) for text, log_prob in self.row.beam(WRITTEN)[0]}
+        """The most probable texts by beam search, each with its probability."""
+        return {text: math.exp(log_prob) for text, log_prob in self.row.beam(TEXT_BEAM_WIDTH)[0]}
 
 
 KINDS: dict[str, type[Belief]] = {
@@ -272,8 +274,8 @@ KINDS: dict[str, type[Belief]] = {
 }
 
 
-def _float(one: Tensor) -> float:
-    return float(one.detach())
+def _float(scalar: Tensor) -> float:
+    return float(scalar.detach())
 
 
 def _plain(value: Any) -> Any:
@@ -286,25 +288,28 @@ def _short(value: Any) -> str:
 
 # ---------------------------------------------------------------- plot
 
-POINTS = 600
-OUTER = 0.02  # of the mass on either side that is not shown
-LABELS = 14
+GRID_POINTS = 600
+TAIL_MASS = 0.02  # on either side that is not shown
+MAX_BARS = 14
 SHADES = (0.12, 0.3)  # of the intervals, the widest first
-SPIKE = 0.002  # the least mass of an atom that is shown
-LETTERS = 32  # of a label, at most
+MIN_SPIKE_MASS = 0.002  # of an atom that is shown
+MAX_LABEL_LETTERS = 32
 BAR, GIVEN = COLOURS["number"], COLOURS["category"]
 
 
 def plot_belief(belief: Belief, path: str | os.PathLike[str]) -> None:
-    """Write the picture of a belief: PNG, SVG or PDF by the name."""
+    """Write the plot of a belief: PNG, SVG or PDF by the name.
+
+    Of a number the density with its intervals, mode and median, and atoms as spikes; otherwise bars of probabilities.
+    """
     refuse_plot(path)
     import matplotlib
 
     settings = {**STYLE, "svg.hashsalt": "kbdisk", "text.parse_math": False}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a letter that the font lacks is a box
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a letter that is not in the font is a box
         number = isinstance(belief, NumberBelief)
-        figure = new_figure(7.6, 4.2 if number else 1.6 + 0.32 * min(len(belief.probabilities), LABELS))
+        figure = new_figure(7.6, 4.2 if number else 1.6 + 0.32 * min(len(belief.probabilities), MAX_BARS))
         axes = figure.add_subplot()
         if isinstance(belief, NumberBelief):
             _draw_number(axes, belief)
@@ -330,11 +335,11 @@ def _draw_number(axes: Axes, belief: NumberBelief) -> None:
             x, y, where=inside, color=colour, alpha=alpha, linewidth=0, label=f"{100 * level:.0f} % interval"
         )
     axes.axvline(
-        marks["median"], color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label=f"median {_short(belief.median)}"
+        marks["median"], color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label=f"median {_tick(belief.median)}"
     )
-    axes.axvline(marks["mode"], color=INK, linewidth=1.2, linestyle=(0, (1, 2)), label=f"mode {_short(belief.mode)}")
+    axes.axvline(marks["mode"], color=INK, linewidth=1.2, linestyle=(0, (1, 2)), label=f"mode {_tick(belief.mode)}")
     if given is not None:
-        axes.axvline(given, color=GIVEN, linewidth=2, label=f"given {_short(belief.given)}")
+        axes.axvline(given, color=GIVEN, linewidth=2, label=f"given {_tick(belief.given)}")
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(0, 1.08 * top)
     axes.set_xlabel(show(belief.path) + (f" in {belief.unit}" if belief.unit else ""))
@@ -346,17 +351,17 @@ def _draw_number(axes: Axes, belief: NumberBelief) -> None:
 
 
 def _grid(belief: NumberBelief, marked: list[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Where the density is shown: nearly all of the mass, and what is marked; closer where there is more of it."""
-    dense = belief.quantiles(np.linspace(OUTER, 1 - OUTER, POINTS // 4).tolist())
+    """The numbers at which the density is shown: nearly all of the mass and the marked numbers, closer where mass is dense."""
+    dense = belief.quantiles(np.linspace(TAIL_MASS, 1 - TAIL_MASS, GRID_POINTS // 4).tolist())
     low, high = min(dense[0], *marked), max(dense[-1], *marked)
-    room = 0.04 * (high - low) or max(abs(high), 1.0) * 0.05
-    even = np.linspace(low - room, high + room, POINTS // 2)
+    margin = 0.04 * (high - low) or max(abs(high), 1.0) * 0.05
+    even = np.linspace(low - margin, high + margin, GRID_POINTS // 2)
     return np.unique(np.concatenate([even, dense]))
 
 
 def _spikes(axes: Axes, belief: NumberBelief, x: np.ndarray[tuple[int], np.dtype[np.float64]], top: float) -> float:
-    """The atoms, as high as the tallest is likely beside a density that has the rest; how high all is."""
-    atoms = {value: mass for value, mass in belief.atoms.items() if mass >= SPIKE and x[0] <= value <= x[-1]}
+    """Draw the atoms, the tallest as high as the density; returns the height of the plot."""
+    atoms = {value: mass for value, mass in belief.atoms.items() if mass >= MIN_SPIKE_MASS and x[0] <= value <= x[-1]}
     if not atoms:
         return top
     tallest = max(atoms.values())
@@ -366,7 +371,7 @@ def _spikes(axes: Axes, belief: NumberBelief, x: np.ndarray[tuple[int], np.dtype
             [value, value], [0, height * mass / tallest], color=COLOURS["set"], linewidth=2, solid_capstyle="butt"
         )
         axes.plot(value, height * mass / tallest, "o", color=COLOURS["set"], markersize=4)
-    value = max(atoms, key=lambda one: atoms[one])
+    value = max(atoms, key=lambda number: atoms[number])
     axes.plot(
         [],
         [],
@@ -374,23 +379,26 @@ def _spikes(axes: Axes, belief: NumberBelief, x: np.ndarray[tuple[int], np.dtype
         linewidth=2,
         marker="o",
         markersize=4,
-        label=f"spikes: {_short(value)} has {_percent(tallest)}",
+        label=f"spikes: {_tick(value)} has {_percent(tallest)}",
     )
     return height
 
 
 def _draw_labels(axes: Axes, belief: Belief) -> None:
-    several = belief.given if isinstance(belief.given, list | set | frozenset) else [belief.given]
-    given = {_label(one) for one in several if one is not None}
-    whole = {_label(label): share for label, share in belief.probabilities.items()}
-    shown = dict(list(whole.items())[:LABELS])
-    shown |= {label: whole[label] for label in whole if label in given}
+    given_values = belief.given if isinstance(belief.given, list | set | frozenset) else [belief.given]
+    given = {_label(value) for value in given_values if value is not None}
+    probabilities = {_label(label): share for label, share in belief.probabilities.items()}
+    shown = dict(list(probabilities.items())[:MAX_BARS])
+    shown |= {label: probabilities[label] for label in probabilities if label in given}
     colours = [GIVEN if label in given else BAR for label in shown]
     places = range(len(shown))
     axes.barh(places, list(shown.values()), color=colours, height=0.66)
     for place, share in zip(places, shown.values(), strict=True):
         axes.annotate(_percent(share), (share, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
-    axes.set_yticks(list(places), [label if len(label) <= LETTERS else label[: LETTERS - 1] + "…" for label in shown])
+    axes.set_yticks(
+        list(places),
+        [label if len(label) <= MAX_LABEL_LETTERS else label[: MAX_LABEL_LETTERS - 1] + "…" for label in shown],
+    )
     for tick, label in zip(axes.get_yticklabels(), shown, strict=True):
         tick.set(color=GIVEN if label in given else INK, fontweight="bold" if label in given else "normal")
     axes.invert_yaxis()
@@ -413,6 +421,6 @@ def _percent(share: float) -> str:
     return "<0.1 %" if share < 0.001 else f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
-def _short(value: object) -> str:
+def _tick(value: object) -> str:
     number = float(value)  # type: ignore[arg-type]
     return f"{number:.0f}" if number == math.floor(number) and abs(number) < 1e9 else f"{number:.4g}"

@@ -26,8 +26,8 @@ from importlib.metadata import version
 from pathlib import Path as FilePath
 from typing import Any
 
-from kbdisk.api.model import Model
-from kbdisk.api.source import Knowledge, LoadedSource, as_path, named_by_schema, refuse_repeated, sources_of
+from kbdisk.api.model import CountCallback, Model
+from kbdisk.api.source import Knowledge, LoadedSource, StrPath, as_path, named_by_schema, refuse_repeated, sources_of
 from kbdisk.api.train import (
     is_continuable,
     refuse_strangers,
@@ -78,30 +78,32 @@ from kbdisk.training.run import Run
 from kbdisk.training.train import left_open
 from kbdisk.training.validation import Watch
 
-Folder = str | os.PathLike[str]
-Counted = Callable[[int, int], None]  # how many entities are done, of how many
-
 EXCLUDED = "the schema of the model leaves it out. Train one by a schema that has it."
 OTHER_THRESHOLDS = "needs values for all gaps, and only some were predicted. Complete anew, with every_gap=True."
 SOME_GAPS = "expected predictions for all gaps, got those for some. Name another file, or move this one away."
 MAX_BYTES_IN_MEMORY = 1 << 24  # of the rows of a sidecar
+MIN_SECONDS, MAX_SECONDS = 60.0, 600.0  # of training, without a budget
+ENTITIES_PER_MIN_SECONDS = 1000  # that so many entities or fewer get
+SECONDS_EXPONENT = 0.7  # by which the time grows with the number of entities
+MAX_GIVEN_TEXTS = 4  # text properties of a class that are given: of countries named in fifty languages, the first
+MAKER = "kbdisk complete"  # a model by this maker may be trained anew
 
 
 @dataclass(frozen=True, eq=False)
 class ModelledSource:
-    """Sources and the model by which they are completed."""
+    """Sources with the model by which they are completed."""
 
     kbs: Sequence[KB]
     entities: Iterable[Entity]
     model: Model
-    folder: str = ""  # where the model is; empty where it is kept nowhere
+    folder: str = ""  # of the model; empty where it has none
     is_own: bool = False  # whether the model was trained on these very sources
 
     @classmethod
     def by_model(
-        cls, kbs: Sequence[KB], model: Model | Folder, only: Collection[Path] = (), device: str = "auto"
+        cls, kbs: Sequence[KB], model: Model | StrPath, only: Collection[Path] = (), device: str = "auto"
     ) -> ModelledSource:
-        """Sources with a model that is named; SchemaError where it is of other things."""
+        """Sources with a model that is named; SchemaError where its schema describes nothing in them."""
         folder = "" if isinstance(model, Model) else os.fspath(model)
         opened = model if isinstance(model, Model) else open_model(model, device)
         kbs = [named_by_schema(kb, opened.schema) for kb in kbs]
@@ -110,26 +112,6 @@ class ModelledSource:
             refuse_repeated(kb, kb)
             refuse_excluded(opened.schema, only, kb, kb.name, EXCLUDED)
         return cls(kbs, LoadedSource.of(kbs).entities if len(kbs) > 1 else given_entities(kbs[0]), opened, folder)
-
-    @classmethod
-    def by_own_model(
-        cls,
-        loaded: LoadedSource,
-        wanted: Wanted,
-        report: Callable[[str], None],
-        watch: Watch | None = None,
-        *,
-        folder: Folder | None = None,
-        keep: bool = True,
-    ) -> ModelledSource:
-        """Sources with the model that was trained on them: the one in the folder, or a new one, kept there.
-
-        Without a folder it is the one beside the first file.
-        """
-        file = loaded.kbs[0].parts[0]
-        beside = folder_beside([file.name]) if file.path is not None else None
-        own = own_model(loaded, wanted, FilePath(folder) if folder else beside, report, watch, keep=keep)
-        return cls(loaded.kbs, loaded.entities, own.model, "" if own.folder is None else str(own.folder), True)
 
 
 def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> LoadedSource:
@@ -142,16 +124,16 @@ def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> LoadedSource
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What people answered to values that were proposed before."""
+class SourceAnswers:
+    """The answers of people to values that were proposed earlier."""
 
-    time: str  # when kbdisk read the answers, and completes
+    time: str  # when kbdisk read the answers; it is the time of the completion
     answers: Answers
-    # by what they did to values in our blocks, by the lines of the sidecar that tell of these
+    # answers given by changing values in our blocks, by the lines of the sidecar about these values
     by_line: Mapping[bytes, Answer] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kbs: Sequence[KB]) -> Answered:
+    def of(cls, kbs: Sequence[KB]) -> SourceAnswers:
         """The answers to values of sources that are files."""
         time, answers = datetime.now(UTC).isoformat(timespec="seconds"), Answers()
         files = [part.name for kb in kbs if kb.files for part in kb.parts]
@@ -163,25 +145,25 @@ class Answered:
 
 
 @dataclass(eq=False)
-class Written:
-    """What writing came to."""
+class WriteResult:
+    """The result of writing."""
 
     report: Report
-    made: int = 0  # values that an earlier completion filled in
+    made: int = 0  # the number of values that earlier completions filled in
     hint: str | None = None  # about entities without ids
     lost: list[Placeless] = field(default_factory=list)  # given values that the target has no place for
 
     def __post_init__(self) -> None:
-        self._kept = spooled(self, MAX_BYTES_IN_MEMORY)
+        self._kept_model = spooled(self, MAX_BYTES_IN_MEMORY)
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of the sidecar, as the target has their values."""
-        return read_rows(self._kept, self.report)
+        return read_rows(self._kept_model, self.report)
 
 
 class Completed(Iterable[Completion]):
-    """A knowledge base with its gaps predicted. Going through it decides: a completion for each entity."""
+    """A knowledge base with its gaps predicted. Iterating over it decides which are filled: a completion for each entity."""
 
     def __init__(
         self,
@@ -189,11 +171,11 @@ class Completed(Iterable[Completion]):
         plan: Plan,
         predictions: Predictions,
         shapes: Schema | None = None,
-        answered: Answered | None = None,
+        answered: SourceAnswers | None = None,
         calibrations: Calibrations | None = None,
     ) -> None:
         self.source, self.plan, self.predictions, self.shapes = source, plan, predictions, shapes
-        self.answered = answered or Answered.of(source.kbs)
+        self.answered = answered or SourceAnswers.of(source.kbs)
         self.calibrations = calibrations
         self._decided: Completing | None = None
 
@@ -206,14 +188,14 @@ class Completed(Iterable[Completion]):
         shapes: Schema | None = None,
         predictions: Predictions | None = None,
         every_gap: bool = True,
-        progress: Counted | None = None,
+        progress: CountCallback | None = None,
     ) -> Completed:
         """Plan and predict; `predictions` of the same source and model are taken as they are."""
         source.model.trained.warn_of_order(
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3
         )
         plan = Plan(source.model.trained, source.entities, choices)
-        answered = Answered.of(source.kbs)
+        answered = SourceAnswers.of(source.kbs)
         calibrations = None if source.is_own else calibrations_of(plan.trained, plan.entities, choices)
         predicting = (
             Predicting(plan, shapes, answers=answered.answers, watch=progress)
@@ -245,7 +227,7 @@ class Completed(Iterable[Completion]):
 
     @property
     def _all_decided(self) -> Completing:
-        """What the latest decisions came to."""
+        """The latest decisions on all entities."""
         if self._decided is None:
             deque(self, maxlen=0)
         assert self._decided is not None
@@ -253,12 +235,12 @@ class Completed(Iterable[Completion]):
 
     @property
     def summary(self) -> Summary:
-        """Property by property how many gaps were filled, and why others stay."""
+        """How many gaps were filled, property by property, and why others were not."""
         return self._all_decided.summary
 
     @property
     def drift(self) -> Drift:
-        """What in the source is unlike what the model learnt from."""
+        """What in the source is unlike the training data."""
         return self._all_decided.drift
 
     @property
@@ -270,7 +252,7 @@ class Completed(Iterable[Completion]):
     def with_thresholds(
         self, *, min_confidence: float | None = None, precision: float | None = None, fill: str | None = None
     ) -> Completed:
-        """The same predictions, decided on with other thresholds; without either the usual one. Nothing is predicted again."""
+        """The same predictions, decided on with other thresholds; without any, the default one. Nothing is predicted again."""
         if not self.predictions.covers_all_gaps:
             raise ConfigError("with_thresholds", OTHER_THRESHOLDS)
         choices = self.plan.config
@@ -287,7 +269,7 @@ class Completed(Iterable[Completion]):
 
     def write(
         self,
-        target: Folder | None,
+        target: StrPath | None,
         *,
         format: str | None = None,
         insert: bool = False,
@@ -295,7 +277,7 @@ class Completed(Iterable[Completion]):
         in_place: bool = False,
         review: str | None = None,
         review_options: Mapping[str, Any] | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Write the source with what is filled in, and beside it TARGET.provenance.jsonl. Without a target nothing is written.
 
         `review` is a table of all proposed values, for people to decide on; `review_options` say how the source was read.
@@ -303,7 +285,7 @@ class Completed(Iterable[Completion]):
         kbs, name = self.source.kbs, None if target is None else os.fspath(target)
         if review:
             _refuse_review(review, kbs, force)
-        identifiers, written = Identifiers(), Written(Report())
+        identifiers, written = Identifiers(), WriteResult(Report())
         reviewing = Reviewing(kbs[0], self.plan.entities, self.plan.schema) if review else None
         reviewed: list[ReviewRow] = []
         held_back: list[ReviewRow] = []
@@ -312,12 +294,12 @@ class Completed(Iterable[Completion]):
             for completion in self._completions(keeps_held_back=reviewing is not None):
                 written.made += len(completion.entity.made or ())
                 identifiers.take(completion.entity)
-                own = list(rows(completion, self._model_facts, self.answered.time))
+                sidecar_rows = list(rows(completion, self._model_facts, self.answered.time))
                 if reviewing is not None:
-                    pairs = zip(own, completion.filled, strict=True)
+                    pairs = zip(sidecar_rows, completion.filled, strict=True)
                     reviewed.extend(reviewing.row(completion, path, row) for row, path in pairs)
                     held_back.extend(reviewing.held_back(completion, self._model_facts, self.answered.time))
-                yield completion, own
+                yield completion, sidecar_rows
 
         def beside(report: Report, several: ExitStack) -> None:
             if self.answered.by_line:
@@ -333,20 +315,20 @@ class Completed(Iterable[Completion]):
             in_place=in_place,
             answered=self.answered.by_line,
             beside=beside,
-            kept=written._kept,
+            kept=written._kept_model,
         )
         if review:
             all_rows = [*reviewed, *sorted(held_back, key=lambda row: -(row.confidence or 0.0))]
             target_file = "" if name in (None, "-") else str(name)
             self._write_review(review, all_rows, written.report, target_file, dict(review_options or {}))
         written.hint = identifiers.hint
-        written.lost = unwritten(self.summary, written._kept, written.report.unwritable)
+        written.lost = unwritten(self.summary, written._kept_model, written.report.unwritable)
         return written
 
     def _write_review(
         self, file: str, rows: Sequence[ReviewRow], report: Report, target: str, options: dict[str, Any]
     ) -> None:
-        """The review of what was written, or would be; after the target, as it is right without a review."""
+        """Write the review. It comes after the target, which is complete without it."""
         kb = self.source.kbs[0]
         kb.refuse_changed()
         if kb.options.id is not None:
@@ -357,39 +339,40 @@ class Completed(Iterable[Completion]):
 
 def complete(
     source: Knowledge,
-    out: Folder | None = None,
+    out: StrPath | None = None,
     *,
-    model: Model | Folder | None = None,
-    schema: Schema | Folder | None = None,
+    model: Model | StrPath | None = None,
+    schema: Schema | StrPath | None = None,
     preset: str | None = None,
     budget: str | float | None = None,
     steps: int | None = None,
-    keep: Folder | None = None,
-    shapes: Schema | Folder | None = None,
+    keep: StrPath | None = None,
+    shapes: Schema | StrPath | None = None,
     only: Iterable[Path | str] = (),
     classes: Iterable[str] = (),
     seed: int | None = None,
     device: str = "auto",
-    predictions: Predictions | Folder | None = None,
+    predictions: Predictions | StrPath | None = None,
     every_gap: bool | None = None,
     force: bool = False,
     watch: Watch | None = None,
-    progress: Counted | None = None,
+    progress: CountCallback | None = None,
     report: Callable[[str], None] | None = None,
     **choices: Any,
 ) -> Completed:
     """A knowledge base with its gaps predicted, as `kbdisk complete` does it; with `out` it is written there.
 
     `model` is a model, or the folder of one. Without it a model is trained on the source, by `schema`, `preset`, `budget` and
-    `steps`, and kept in the folder `keep`, by default beside its first file, to be used again. `shapes` is a schema, or a file of SHACL, whose constraints hold in what
-    is written. `choices` are those of kbdisk.completion.CompletionConfig: fill, min_confidence, precision, estimate, order, leap, draws.
+    `steps`, and kept in the folder `keep`, by default beside its first file, to be used again. The written values satisfy the
+    constraints of `shapes`, a schema or a file of SHACL. `choices` are those of kbdisk.completion.CompletionConfig: fill,
+    min_confidence, precision, estimate, order, leap, draws.
 
-    `predictions` are those of an earlier call, or a file: where it is there the predictions are read from it, else they are
-    saved to it. Values are predicted for all gaps, so that `with_thresholds` needs no new prediction; with `every_gap=False`
-    only for those that may be written, which takes less time. That is the default for values that are drawn or predicted from
-    each other, where it would change them.
+    `predictions` are those of an earlier call, or a file. The predictions are read from the file if it exists, else saved to
+    it. Values are predicted for all gaps, so that `with_thresholds` needs no new prediction; with `every_gap=False` only for
+    gaps that may be written, which takes less time. False is the default for values that are drawn, or predicted from each
+    other, as more gaps would change them.
 
-    `watch` is called as a model is trained, `progress` as entities are predicted, `report` with a line about the model.
+    `watch` is called during training, `progress` during prediction, `report` with a line about the model.
     """
     chosen = choices_of(only, classes, seed, choices)
     training_options = {"schema": schema, "preset": preset, "budget": budget, "steps": steps}
@@ -410,9 +393,9 @@ def complete(
         modelled = ModelledSource.by_model(kbs, model, chosen.only, device)
     else:
         known = schema if schema is None or isinstance(schema, Schema) else Schema.read(schema)
-        wanted = Wanted(
+        options = TrainingOptions(
             schema=known,
-            named="" if schema is None else "given" if isinstance(schema, Schema) else os.fspath(schema),
+            schema_name="" if schema is None else "given" if isinstance(schema, Schema) else os.fspath(schema),
             preset=preset or "default",
             budget=budget,
             steps=steps,
@@ -423,7 +406,7 @@ def complete(
             explicit=bool(named),
         )
         loaded = read_for_own_model(kbs, known)
-        modelled = ModelledSource.by_own_model(loaded, wanted, report or _unreported, watch, folder=keep)
+        modelled = own_model(loaded, options, report or _unreported, watch, folder=keep)
     every_gap = chosen.is_independent if every_gap is None else every_gap
     completed = Completed.of(modelled, chosen, shapes=shapes, predictions=kept, every_gap=every_gap, progress=progress)
     if kept is None and predictions is not None and not isinstance(predictions, Predictions):
@@ -446,8 +429,8 @@ def choices_of(
     return CompletionConfig(**choices, only=tuple(map(as_path, paths)), classes=names, seed=seed or 0)
 
 
-def predictions_of(predictions: Predictions | Folder | None) -> Predictions | None:
-    """The predictions that are named, where they are there already. WriteError where they could not be saved."""
+def predictions_of(predictions: Predictions | StrPath | None) -> Predictions | None:
+    """Predictions, or those of a file that exists; None where they are to be saved to it. WriteError where they could not be."""
     if predictions is None or isinstance(predictions, Predictions):
         return predictions
     file = FilePath(predictions)
@@ -459,7 +442,7 @@ def predictions_of(predictions: Predictions | Folder | None) -> Predictions | No
 
 
 def _refuse_review(name: str, kbs: Sequence[KB], force: bool) -> None:
-    """A review that nobody could apply, or that somebody has decided on."""
+    """Refuse a review that could not be applied, or that has decisions in it already."""
     if not name.lower().endswith(FORMATS):
         raise ConfigError("review", f"expected a name that ends in {', '.join(FORMATS)}, got {name!r}.")
     if len(kbs) > 1 or not kbs[0].files or len(kbs[0].parts) > 1:
@@ -469,7 +452,7 @@ def _refuse_review(name: str, kbs: Sequence[KB], force: bool) -> None:
 
 
 def _refuse_target(kbs: Sequence[KB], target: str, force: bool) -> None:
-    """A target that there is already, or that has no format, before a model is trained."""
+    """Refuse a target that exists, or whose format is unknown, before a model is trained."""
     target_format(kbs, target, None)
     for file in (FilePath(target), sidecar_of(target)):
         if target != "-" and file.exists() and not force:
@@ -481,20 +464,20 @@ def _unreported(line: str) -> None:
 
 
 # ---------------------------------------------------------------- the source's own model
-
-MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
-GROWTH = 0.7  # the power of how many more there are
-ENTITIES = 1000
-READ = 4  # texts of a class that are evidence: of countries that have their names in fifty languages, the first
-MADE_HERE = "kbdisk complete"  # the maker of a model that may be made anew
+#
+# Where no model is named the source is completed by a model that was trained on its own entities and is kept beside it. The
+# kept model is used again as long as the given values, the schema and the settings of training are the same. A training that
+# was interrupted is resumed. After an edit of the source training continues from the networks of the kept model, as long as
+# it knows all classes and properties and nearly all labels; held-out values stay held out. Text is given to the networks
+# but not predicted, unless it is named, as decoding text is by far the most expensive part.
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a user said about training."""
+class TrainingOptions:
+    """The options of a user for the training of a source's own model."""
 
     schema: Schema | None = None
-    named: str = ""  # what the schema is called
+    schema_name: str = ""
     preset: str = "default"
     budget: str | float | None = None
     steps: int | None = None
@@ -502,76 +485,85 @@ class Wanted:
     device: str = "auto"
     only: Collection[Path] = ()
     classes: Collection[str] = ()
-    explicit: bool = False  # whether any of that was said, and is not just the default
+    explicit: bool = False  # whether the user named a schema, a preset, a budget or steps
 
     @property
-    def way(self) -> str:
-        """How what the schema leaves out can be included."""
+    def why_excluded(self) -> str:
+        """Why a property is not in the schema, and how to include it."""
         if self.schema is not None:
-            return f"{self.named} leaves it out. Put it in there."
+            return f"{self.schema_name} leaves it out. Put it in there."
         why = "schema infer --explain says why"
         return f"the inferred schema leaves it out: kbdisk {why}. Put it into one of your own, and say --schema."
 
     def run(self, entities: int) -> Run:
-        """The choices of a run: by default with a time budget that fits so many entities."""
+        """The settings of a training; without a budget or steps, its time fits the number of entities."""
         budget = fitting_budget(entities) if self.budget is None and self.steps is None else self.budget
         return run_of(self.preset, budget, None, self.seed, self.steps)
 
 
 def fitting_budget(entities: int) -> float:
     """Seconds of training: a minute for a thousand entities or fewer, five for ten thousand, ten at most."""
-    more: float = (max(entities, ENTITIES) / ENTITIES) ** GROWTH
-    return round(min(MINUTE * more, LONGEST))
-
-
-@dataclass(frozen=True)
-class Own:
-    """A source's own model, and the folder it is in; None where it is kept in none."""
-
-    model: Model
-    folder: FilePath | None
+    more: float = (max(entities, ENTITIES_PER_MIN_SECONDS) / ENTITIES_PER_MIN_SECONDS) ** SECONDS_EXPONENT
+    return round(min(MIN_SECONDS * more, MAX_SECONDS))
 
 
 def own_model(
     loaded: LoadedSource,
-    wanted: Wanted,
-    folder: FilePath | None,
-    say: Callable[[str], None],
-    watch: Watch | None,
+    options: TrainingOptions,
+    report: Callable[[str], None],
+    watch: Watch | None = None,
+    *,
+    folder: StrPath | None = None,
     keep: bool = True,
-) -> Own:
-    """The model kept in the folder if it still is right, or a new one, kept there with `keep`.
+) -> ModelledSource:
+    """Sources with the model that was trained on them: the one in the folder if it still fits, or a new one.
 
-    Where nothing would be filled anyway nothing is trained.
+    A new model is kept in the folder with `keep`; the default folder stands beside the first file. Nothing is trained where no
+    property could be filled.
     """
-    whole = schema_of(wanted.schema, loaded)
-    schema = told_apart(whole, wanted.only)
-    refuse_excluded(schema, wanted.only, loaded.entities, loaded.name, wanted.way)
-    refuse_unknown(schema, wanted.only)
-    refuse_unknown_classes(schema, wanted.classes)
-    run = wanted.run(len(loaded.entities))
+    file = loaded.kbs[0].parts[0]
+    beside = folder_beside([file.name]) if file.path is not None else None
+    model, kept_folder = _own_model(loaded, options, report, watch, FilePath(folder) if folder else beside, keep)
+    return ModelledSource(loaded.kbs, loaded.entities, model, str(kept_folder or ""), is_own=True)
+
+
+def _own_model(
+    loaded: LoadedSource,
+    options: TrainingOptions,
+    report: Callable[[str], None],
+    watch: Watch | None,
+    folder: FilePath | None,
+    keep: bool,
+) -> tuple[Model, FilePath | None]:
+    """The model, and its folder, if it has one."""
+    full_schema = schema_of(options.schema, loaded)
+    schema = with_text_given(full_schema, options.only)
+    refuse_excluded(schema, options.only, loaded.entities, loaded.name, options.why_excluded)
+    refuse_unknown(schema, options.only)
+    refuse_unknown_classes(schema, options.classes)
+    run = options.run(len(loaded.entities))
     if folder is not None and folder.exists():
-        kept = _kept(folder, loaded, schema, run, wanted)
+        kept = _kept_model(folder, loaded, schema, run, options)
         if kept is not None:
             _remove_run(folder)
-            say(f"using the model in {folder}")
-            return Own(kept, folder)
-    start = _start(folder, loaded, schema, run, wanted) if folder is not None and folder.exists() else None
-    schema = replace(schema, rules=rules_of(whole, loaded.entities, run))  # which may give text
-    if len(loaded.entities) <= ENTITIES:  # of more there is nearly always something to learn
-        untrained = untrained_model(loaded, schema, run, wanted.device)
-        if not _fills(untrained, wanted.only):
-            say("nothing is trained: too little is known of any property that may be filled")
-            return Own(untrained, None)
-    place = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
-    notes = {"maker": MADE_HERE, "schema": wanted.named or "inferred"}
-    settings: dict[str, Any] = {"device": wanted.device, "watch": watch, "notes": notes}
+            report(f"using the model in {folder}")
+            return kept, folder
+    start = _model_to_continue(folder, loaded, schema, run, options) if folder is not None and folder.exists() else None
+    schema = replace(schema, rules=rules_of(full_schema, loaded.entities, run))  # rules may fill text
+    if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn
+        untrained = untrained_model(loaded, schema, run, options.device)
+        if not _fills(untrained, options.only):
+            report("nothing is trained: too little is known of any property that may be filled")
+            return untrained, None
+    kept_folder = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
+    notes = {"maker": MAKER, "schema": options.schema_name or "inferred"}
+    settings: dict[str, Any] = {"device": options.device, "watch": watch, "notes": notes}
     settings |= {"run": run} if start is None else {"start": start}
-    return Own(_trained(loaded, schema, settings, place, say), place)
+    return _train_and_keep(loaded, schema, settings, kept_folder, report), kept_folder
 
 
 def _remove_run(folder: FilePath) -> None:
-    """Remove what a process that was killed once its model was there left of its run, unless another one trains now."""
+    """Remove the checkpoint of a process that was killed after it saved its model, unless another process trains now."""
     if checkpoint.beside(folder).exists() or folder.with_name(folder.name + LOCK).exists():
         with contextlib.suppress(CheckpointError), training_lock(folder):
             checkpoint.remove(checkpoint.beside(folder))
@@ -583,62 +575,65 @@ def _fills(model: Model, only: Collection[Path]) -> bool:
     return any(not field.why_not for class_fields in by_class.values() for field in class_fields.fields.values())
 
 
-def _trained(
+def _train_and_keep(
     loaded: LoadedSource,
     schema: Schema,
     settings: Mapping[str, Any],
     folder: FilePath | None,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Model:
-    """A new model, or one whose training was cut short and goes on."""
+    """A new model, or one whose interrupted training is resumed; saved where there is a folder."""
     start: Model | None = settings.get("start")
     run: Run = settings["run"] if start is None else start.trained.run
     if folder is None:
-        say(_doing("training", loaded, run))
+        report(_training_line("training", loaded, run))
         return train(loaded, schema, **settings)
     refuse_busy(folder)
     unfinished = checkpoint.is_there(checkpoint.beside(folder))
     continued = "training" if start is None else f"the source has changed: continuing from the model in {folder}"
-    say(_doing("going on with training" if unfinished else continued, loaded, run))
+    report(_training_line("going on with training" if unfinished else continued, loaded, run))
     try:
         return train(loaded, schema, **settings, out=folder, resume=unfinished, force=True)
     except CheckpointError:
         if not unfinished:
             raise
-    say("what was kept is of another run: training anew")
+    report("what was kept is of another run: training anew")
     return train(loaded, schema, **settings, out=folder, force=True)
 
 
-def told_apart(schema: Schema, only: Collection[Path]) -> Schema:
-    """The schema with text to be read alone, but for what is named; of a class that has much of it no more than `READ`."""
-    classes = {name: _of_class(one, only) for name, one in schema.classes.items()}
-    shared = schema.properties and {path: _of_property(one, path, only) for path, one in schema.properties.items()}
+def with_text_given(schema: Schema, only: Collection[Path]) -> Schema:
+    """The schema with text in the role `given`, except for named properties; at most `MAX_GIVEN_TEXTS` for each class."""
+    classes = {name: _class_with_text_given(known, only) for name, known in schema.classes.items()}
+    shared = schema.properties and {
+        path: _property_with_text_given(known, path, only) for path, known in schema.properties.items()
+    }
     return replace(schema, classes=classes, properties=shared)
 
 
-def _of_class(of: Class, only: Collection[Path]) -> Class:
-    properties = {path: _of_property(one, path, only) for path, one in of.properties.items()}
-    texts = [path for path, one in of.properties.items() if one.role == "value" and properties[path].role == "given"]
-    ignored = {path: replace(properties[path], role="ignore") for path in texts[READ:]}
-    of = replace(of, properties={**properties, **ignored})
-    return replace(of, constraints=of.constraints_on_properties())
+def _class_with_text_given(schema_class: Class, only: Collection[Path]) -> Class:
+    before = schema_class.properties
+    properties = {path: _property_with_text_given(known, path, only) for path, known in before.items()}
+    texts = [path for path, known in before.items() if known.role == "value" and properties[path].role == "given"]
+    ignored = {path: replace(properties[path], role="ignore") for path in texts[MAX_GIVEN_TEXTS:]}
+    schema_class = replace(schema_class, properties={**properties, **ignored})
+    return replace(schema_class, constraints=schema_class.constraints_on_properties())
 
 
-def _of_property(one: Property, path: Path, only: Collection[Path]) -> Property:
-    """A property to be read alone where it is text; of the parts of a list without those fields that are.
+def _property_with_text_given(known: Property, path: Path, only: Collection[Path]) -> Property:
+    """A text property in the role `given`; a list without the fields of its parts that are text.
 
-    What is left out, such as an identifier, is learnt where it is named.
+    An ignored property, such as an identifier, is learnt where it is named.
     """
-    if one.role == "ignore" and path in only:
-        return replace(one, role="value")
-    kind = _without_text(one.kind, path, only)
-    if one.role != "value" or kind is one.kind:
-        return one
-    return replace(one, role="given") if kind is None else replace(one, kind=kind)
+    if known.role == "ignore" and path in only:
+        return replace(known, role="value")
+    kind = _without_text(known.kind, path, only)
+    if known.role != "value" or kind is known.kind:
+        return known
+    return replace(known, role="given") if kind is None else replace(known, kind=kind)
 
 
 def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
-    """A kind without text that is not named; None where nothing else is in it."""
+    """A kind without text that is not named; None where it has nothing else."""
     if isinstance(kind, Text):
         return kind if any(overlaps(named_path, path) for named_path in only) else None
     if not isinstance(kind, Listed | Mapped):
@@ -650,75 +645,76 @@ def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None
     return replace(kind, fields=kept) if kept else None
 
 
-def _kept(folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
-    """The model of the folder where it is the one that would be trained; None where it is an earlier one of ours."""
+def _kept_model(
+    folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, options: TrainingOptions
+) -> Model | None:
+    """The model of the folder if it is the one that would be trained; None if it is an earlier one that may be replaced."""
     if _is_outdated(read_config(folder)):
         return None
     config = Files.of(folder).config
     source, facts = config.get("source", {}), config.get("facts", {})
     same_source = source.get("entities") == len(loaded.entities) and source.get("given") == loaded.given
-    if facts.get("maker") != MADE_HERE:
-        if same_source and not wanted.explicit:
-            return open_model(folder, wanted.device)
+    if facts.get("maker") != MAKER:
+        if same_source and not options.explicit:
+            return open_model(folder, options.device)
         raise ConfigError(
             str(folder), "another model stands where this one would be kept. Name it by --model, or move it away."
         )
-    if not same_source or not _is_run(config.get("run", {}), run) or config.get("kbdisk") != _version():
+    if not same_source or not _is_run(config.get("run", {}), run) or config.get("kbdisk") != version("kbdisk"):
         return None
-    model = open_model(folder, wanted.device)
+    model = open_model(folder, options.device)
     ids = {model.schema.id_of(entity) for entity in loaded.entities if model.schema.class_of(entity)}
     same_ids = ids == {*model.record.training, *model.record.validation}
-    return model if same_ids and _same(model.schema, schema, wanted.only) else None
+    return model if same_ids and _is_same_schema(model.schema, schema, options.only) else None
 
 
-def _start(folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, wanted: Wanted) -> Model | None:
-    """The model of the folder where training can continue from it: one of an earlier state of the same source."""
+def _model_to_continue(
+    folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, options: TrainingOptions
+) -> Model | None:
+    """The model of the folder if training can continue from it: a model of an earlier state of the same source."""
     config = read_config(folder)
-    if _is_outdated(config) or config.get("kbdisk") != _version() or not _is_run(config.get("run", {}), run):
+    if _is_outdated(config) or config.get("kbdisk") != version("kbdisk") or not _is_run(config.get("run", {}), run):
         return None
-    model = open_model(folder, wanted.device)
-    fits = _same(model.schema, schema, wanted.only) and is_continuable(model, loaded)
+    model = open_model(folder, options.device)
+    fits = _is_same_schema(model.schema, schema, options.only) and is_continuable(model, loaded)
     return model if fits else None
 
 
 def _is_outdated(config: Mapping[str, Any]) -> bool:
-    """Whether it is one of ours, of a format that is no longer written."""
+    """Whether the model is by `MAKER`, in an earlier format."""
     facts = config.get("facts")
-    return config["format"] < FORMAT and isinstance(facts, dict) and facts.get("maker") == MADE_HERE
+    return config["format"] < FORMAT and isinstance(facts, dict) and facts.get("maker") == MAKER
 
 
-def _same(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
-    """Whether a model of one schema is one of the other, as it would be trained; one that writes more text is as good."""
+def _is_same_schema(kept: Schema, wanted: Schema, only: Collection[Path]) -> bool:
+    """Whether a kept model has the schema that is wanted. It may predict text that is not wanted, too."""
     kept = without_scales(kept)
-    if wanted.rules is None:  # those of the kept one were found in the source
+    if wanted.rules is None:  # those of the kept model were found in the source
         kept = replace(kept, rules=None)
-    same = _in_order(wanted)
-    return same == _in_order(kept) or (not only and _in_order(told_apart(kept, ())) == same)
+    text = _sorted_yaml(wanted)
+    return text == _sorted_yaml(kept) or (not only and text == _sorted_yaml(with_text_given(kept, ())))
 
 
-def _in_order(schema: Schema) -> str:
-    """A schema as text, in whatever order its properties were met: where a gap was asked for, filling changes it."""
+def _sorted_yaml(schema: Schema) -> str:
+    """A schema as text, sorted: filled gaps may change the order in which properties are found."""
     classes = {
-        name: replace(of, properties=dict(sorted(of.properties.items(), key=repr)))
-        for name, of in sorted(schema.classes.items())
+        name: replace(known, properties=dict(sorted(known.properties.items(), key=repr)))
+        for name, known in sorted(schema.classes.items())
     }
     shared = schema.properties and dict(sorted(schema.properties.items(), key=repr))
     return replace(schema, classes=classes, properties=shared).to_yaml()
 
 
 def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
-    """Whether a folder's run is this one, whose open sizes were fitted to the data."""
-    told: dict[str, Any] = json.loads(json.dumps(run.to_json()))
+    """Whether the run of a folder has these settings, apart from sizes that were fitted to the data."""
+    settings: dict[str, Any] = json.loads(json.dumps(run.to_json()))
     for table, name in left_open(run):
-        told[table][name] = kept.get(table, {}).get(name)
-    return told == kept
+        settings[table][name] = kept.get(table, {}).get(name)
+    return settings == kept
 
 
-def _version() -> str:
-    return version("kbdisk")
-
-
-def _doing(what: str, loaded: LoadedSource, run: Run) -> str:
+def _training_line(what: str, loaded: LoadedSource, run: Run) -> str:
+    """The line that says what is trained, and for how long."""
     steps, seconds = run.train.steps, run.train.seconds
     limits = [] if steps is None else [f"{steps:,} {'step' if steps == 1 else 'steps'}"]
     if seconds is not None:

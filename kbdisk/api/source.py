@@ -7,6 +7,7 @@ the sources before it lack.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from kbdisk.loaders.naming import tells_apart
 from kbdisk.schemas.schema import Schema
 
 Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several
+StrPath: TypeAlias = str | os.PathLike[str]
 BYTES_HASHED_AT_ONCE = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""From a knowledge base to a model, and a model folder opened again: what the user says becomes a schema and a run."""
+"""Train a model of a knowledge base, or open one that was saved; the schema and the settings of a training (`Run`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from kbdisk.api.model import Model
-from kbdisk.api.source import Knowledge, LoadedSource
+from kbdisk.api.source import Knowledge, LoadedSource, StrPath
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import fields_of
 from kbdisk.completion.predict import leading_slots
@@ -31,7 +31,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
-from kbdisk.entity import Entity, show
+from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError, option_name
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import MISFIT, Drift, level_of
@@ -45,7 +45,7 @@ from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL
 from kbdisk.model.network import DiSK
 from kbdisk.schemas.infer import Inference, infer
 from kbdisk.schemas.rules import Rule
-from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.text.numerals import of_any_length
 from kbdisk.store.files import refuse_output_path
@@ -57,43 +57,39 @@ from kbdisk.training.loop import MIN_STEPS
 from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
-from kbdisk.training.train import train as trained
+from kbdisk.training.train import train as fit
 from kbdisk.training.trained import Record, Trained
 from kbdisk.training.validation import After, Progress, Watch
 
-Folder = str | os.PathLike[str]
-
-RULES_SHARE = 0.1  # of the time for training, that the search for rules may take
-LEAST_RULES_SECONDS = 5.0  # that it may take in any case: narrow sources need a fraction of it, on a busy machine too
-EVALUATION_SHARE, LEAST_EVALUATION_SECONDS = (
-    0.15,
-    5.0,
-)  # of the time budget, for an evaluation once the model is trained
-CALIBRATION_SHARE = 0.2  # of the time budget, that a trial of completion may take once the model is trained
-ENCODED_PER_SECOND = 500  # of the time for trees of presence, entities that these learn from
-SHOWN = 1000  # entities whose properties are looked at to name some
-LEAST_WIDTH = 16  # of a network that learns nothing
+# shares of the time budget
+RULES_SHARE = 0.1  # of the search for rules
+MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
+EVALUATION_SHARE, MIN_EVALUATION_SECONDS = 0.15, 5.0  # of the evaluation after training
+CALIBRATION_SHARE = 0.2  # of the trial of completion after training
+ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
+MAX_ENTITIES_NAMED = 1000  # that are searched for the names of properties in an error message
+UNTRAINED_WIDTH = 16  # of a network that is not trained
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
-FEWEST_TEXTS = 60  # that tell how well a model says texts
-MIN_SHARE_KNOWN = 0.9  # of the entities, that a model to continue from was trained on
-# of a property's values: those with labels that such a model has never seen, and does not learn; and how many may be so anyway
+MIN_TEXTS_EVALUATED = 60
+TEXTS_PER_SECOND = 2  # texts that a model is evaluated on, of all properties together, by its time budget
+MIN_SHARE_KNOWN = 0.9  # of the entities: those on which a model to continue from was trained
+# values of a property whose labels such a model has not seen: their maximum share, and the number that is allowed in any case
 MAX_SHARE_NEW, MAX_NEW_OF_FEW = 0.05, 3
-TEXTS_PER_SECOND = 2  # of the time budget, of all properties together
 
 
 @of_any_length()
 def train(
     kb: Knowledge,
-    schema: Schema | Inference | Folder | None = None,
+    schema: Schema | Inference | StrPath | None = None,
     *,
     preset: str | None = None,
     budget: str | float | None = None,
     steps: int | None = None,
-    config: Folder | None = None,
+    config: StrPath | None = None,
     run: Run | None = None,
     seed: int | None = None,
     device: str = "auto",
-    out: Folder | None = None,
+    out: StrPath | None = None,
     resume: bool = False,
     force: bool = False,
     watch: Watch | None = None,
@@ -103,39 +99,43 @@ def train(
     """A model of a knowledge base, whose schema is inferred where none is given.
 
     Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
-    and its schema. It must know all classes and properties and nearly all labels: `is_continuable` tells.
+    and its schema. It must know all classes and properties and nearly all labels: see `is_continuable`.
 
     `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time, such as "10m", "90s" or
-    seconds. `steps` is the number of training steps, in the place of the preset's time; with both, whichever ends first.
-    `config` is a run file over the preset. With `out` the model is saved there, and with `resume` a run that was stopped
-    beside it is continued. `notes` are facts that it keeps, in the place of its own of the same name.
+    seconds. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
+    `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
+    that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
     """
-    told = {"preset": preset, "budget": budget, "steps": steps, "config": config, "seed": seed}
-    if run is not None and (beside := [name for name, value in told.items() if value is not None]):
-        raise ConfigError("run", f"says all of a training. Leave {' and '.join(beside)} out, or put it into the run.")
-    if start is not None and (beside := [name for name, value in told.items() if value is not None]):
-        raise ConfigError("start", f"has the settings of its own training. Leave {' and '.join(beside)} out.")
-    chosen = start.trained.run if start is not None else run or run_of(preset or "default", budget, config, seed, steps)
-    where = device_named(device)
+    settings = {"preset": preset, "budget": budget, "steps": steps, "config": config, "seed": seed}
+    stated = " and ".join(name for name, value in settings.items() if value is not None)
+    if run is not None and stated:
+        raise ConfigError("run", f"says all of a training. Leave {stated} out, or put it into the run.")
+    if start is not None and stated:
+        raise ConfigError("start", f"has the settings of its own training. Leave {stated} out.")
+    if start is not None:
+        run = start.trained.run
+    run = run or run_of(preset or "default", budget, config, seed, steps)
+    torch_device = device_named(device)
+    watch = watch or _unwatched
     loaded = LoadedSource.of(kb)
     known = schema_of(schema, loaded)
     refuse_strangers(known, loaded.name, loaded.entities)
-    _refuse_one(loaded)
+    _refuse_single_entity(loaded)
     if start is not None and not is_continuable(start, loaded):
         raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
-    rules = rules_of(known, loaded.entities, chosen)
+    rules = rules_of(known, loaded.entities, run)
     keep = None
     if out is not None:
         refuse_output_path(out, force)
         keep = checkpoint.beside(FilePath(out))
     with nullcontext() if out is None else training_lock(FilePath(out)):
         try:
-            made = trained(
-                replace(known, rules=None),  # which nothing is learnt of
+            trained = fit(
+                replace(known, rules=None),  # the networks do not use rules
                 loaded.entities,
-                chosen,
-                where,
-                watch or _unwatched,
+                run,
+                torch_device,
+                watch,
                 source=loaded.facts(),
                 checkpoint=keep,
                 resume=resume,
@@ -144,40 +144,40 @@ def train(
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
-        made.codec = replace(made.codec, schema=replace(made.schema, rules=rules))
-        made.record.facts |= facts(where, schema) | dict(notes or {})
-        held_out_ids = set(made.record.validation)
+        trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules))
+        trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
+        held_out_ids = set(trained.record.validation)
         held_out = [entity for entity in loaded.entities if known.id_of(entity) in held_out_ids]
-        reserving = [entity for entity in loaded.entities if known.id_of(entity) in made.reserved]
-        made.record.unlike_level = level_of(made.schema, made.codec, held_out)
-        sample = evaluation_sample(held_out, chosen) + evaluation_sample(reserving, chosen)
-        graph, scope = loaded.graph(made.schema), scope_of(chosen)
+        with_reserved = [entity for entity in loaded.entities if known.id_of(entity) in trained.reserved]
+        trained.record.unlike_level = level_of(trained.schema, trained.codec, held_out)
+        sample = evaluation_sample(held_out, run) + evaluation_sample(with_reserved, run)
+        graph, scope = loaded.graph(trained.schema), scope_of(run)
         if sample:
-            report = partial(_report, watch or _unwatched, made.record, "evaluating")
-            budget = chosen.train.seconds
-            made.record.quality = evaluate(
-                made,
+            report = partial(_report, watch, trained.record, "evaluating")
+            budget = run.train.seconds
+            trained.record.quality = evaluate(
+                trained,
                 sample,
                 graph,
                 scope,
-                reserved=made.reserved,
+                reserved=trained.reserved,
                 watch=report,
-                seconds=None if budget is None else max(EVALUATION_SHARE * budget, LEAST_EVALUATION_SECONDS),
+                seconds=None if budget is None else max(EVALUATION_SHARE * budget, MIN_EVALUATION_SECONDS),
             )
-            report = partial(_report, watch or _unwatched, made.record, "growing trees of presence")
-            made.presence_trees = presence_trees_of(made, loaded.entities, graph, chosen, report)
-            report = partial(_report, watch or _unwatched, made.record, "calibrating")
-            made.record.calibration = calibrated(made, sample, graph, chosen, report)
+            report = partial(_report, watch, trained.record, "growing trees of presence")
+            trained.presence_trees = presence_trees_of(trained, loaded.entities, graph, run, report)
+            report = partial(_report, watch, trained.record, "calibrating")
+            trained.record.calibration = calibrated(trained, sample, graph, run, report)
         if out is not None and keep is not None:
-            save(made, out, force=force)
+            save(trained, out, force=force)
             checkpoint.remove(keep)
-    return Model(made, loaded)
+    return Model(trained, loaded)
 
 
 def is_continuable(model: Model, loaded: LoadedSource) -> bool:
-    """Whether training can continue from a model: its networks have learnt, and nearly all it was trained on is still there.
+    """Whether training can continue from a model: it has been trained, and on nearly the same entities.
 
-    All classes and properties are those that it knows, and nearly all labels.
+    It knows all classes and properties of the source, and nearly all labels.
     """
     record, schema = model.record, model.schema
     ids = {schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)}
@@ -196,11 +196,11 @@ def is_continuable(model: Model, loaded: LoadedSource) -> bool:
 
 
 def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:
-    """The rules that a schema states, or where it states none those that hold among the entities."""
+    """The rules of a schema; of a schema without any, the rules that hold among the entities."""
     if schema.rules is not None:
         return schema.rules
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
-    budget = min(SECONDS, max(share, LEAST_RULES_SECONDS))
+    budget = min(SECONDS, max(share, MIN_RULES_SECONDS))
     return tuple(offered.rule for offered in find_rules(schema, entities, budget))
 
 
@@ -211,25 +211,25 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     return [entities[index] for index in by_chance(len(entities), size, run.seed).tolist()]
 
 
-def _report(watch: Watch, record: Record, doing: str, done: int, total: int) -> None:
-    """Tell whoever watches how far a stage after training is."""
+def _report(watch: Watch, record: Record, stage: str, done: int, total: int) -> None:
+    """Report the progress of a stage after training."""
     steps, seconds = record.facts["steps"], record.facts["seconds"]
-    watch(Progress(steps, steps, seconds, math.nan, ended=True, after=After(doing, done, total)))
+    watch(Progress(steps, steps, seconds, math.nan, ended=True, after=After(stage, done, total)))
 
 
 def presence_trees_of(
     trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
 ) -> PresenceTrees | None:
-    """Trees for the presence of properties, fitted to training entities, of which there are as many as time allows."""
+    """Trees for the presence of properties, fitted to as many training entities as the time budget allows."""
     config, budget = run.presence_trees, run.train.seconds
     if trained.only_draws or not config.share:
         return None
-    begun = time.monotonic()
+    start = time.monotonic()
     seconds = None if budget is None else config.share * budget
-    most = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
+    max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
     training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
-    indices = by_chance(len(training), most, run.seed).tolist()
+    indices = by_chance(len(training), max_entities, run.seed).tolist()
     readings = list(read_all(trained.schema, [training[index] for index in indices]))
     if not readings:
         return None
@@ -239,7 +239,7 @@ def presence_trees_of(
         leading_slots(fields_of(trained.codec, CompletionConfig(fill="all")), trained.codec.slots),
         config=config,
         seed=run.seed,
-        seconds=None if seconds is None else seconds - (time.monotonic() - begun),
+        seconds=None if seconds is None else seconds - (time.monotonic() - start),
         report=report,
     )
     return None if fitted is None else fitted.to(trained.device)
@@ -248,9 +248,9 @@ def presence_trees_of(
 def calibrated(
     trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """The calibration of confidence on held-out entities and reserved values, as plain data; none of what only draws.
+    """The calibration of confidence on held-out entities and reserved values, as plain data; empty for a model that only draws.
 
-    The trees of presence get their weight, and are dropped where it is 0.
+    The presence trees get their weight, and are dropped where it is 0.
     """
     if trained.only_draws:
         return {}
@@ -266,43 +266,42 @@ def calibrated(
 
 
 def scope_of(run: Run) -> Scope:
-    """What a model is asked once it is trained: of a short run fewer texts, as writing them would take longer than that."""
-    usual, seconds = Scope(), run.train.seconds
+    """The scope of the evaluation after training: of a short run fewer texts, as decoding them is slow."""
+    default, seconds = Scope(), run.train.seconds
     if seconds is None:
-        return usual
-    texts = max(min(usual.texts, int(seconds)), FEWEST_TEXTS)
-    return replace(usual, texts=texts, texts_in_all=max(int(TEXTS_PER_SECOND * seconds), FEWEST_TEXTS))
+        return default
+    texts = max(min(default.texts, int(seconds)), MIN_TEXTS_EVALUATED)
+    return replace(default, texts=texts, texts_in_all=max(int(TEXTS_PER_SECOND * seconds), MIN_TEXTS_EVALUATED))
 
 
 def untrained_model(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:
-    """A model of what `train` would look at, before it has learnt anything: it says what there is to be learnt."""
+    """The model that `train` would start with. Its codec says which properties can be learnt."""
     loaded = LoadedSource.of(knowledge)
-    where = device_named(device)
     refuse_strangers(schema, loaded.name, loaded.entities)
     readings = list(read_all(schema, loaded.entities))
     parts = split(schema, readings, run.train.validation, run.seed)
-    known, beside = ([readings[place] for place in side] for side in (parts.training, parts.validation))
-    scaled, known, beside = with_scales(schema, known, beside)
-    unseen = {id(readings[place].entity) for place in parts.validation}
-    hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in unseen)
-    codec = Codec.fit(scaled, known, run.codec, hierarchy=hierarchy).beside(beside)
-    small = replace(run, model=replace(run.model, width=LEAST_WIDTH))
+    training, held_out = ([readings[place] for place in side] for side in (parts.training, parts.validation))
+    scaled, training, held_out = with_scales(schema, training, held_out)
+    held_out_entities = {id(readings[place].entity) for place in parts.validation}
+    hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in held_out_entities)
+    codec = Codec.fit(scaled, training, run.codec, hierarchy=hierarchy).beside(held_out)
+    small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
     with torch.random.fork_rng():
-        network = DiSK(codec, small.model).to(where)
+        network = DiSK(codec, small.model).to(device_named(device))
     rules = rules_of(schema, loaded.entities, run)
     codec = replace(codec, schema=replace(codec.schema, rules=rules))
     return Model(Trained(codec, network, small, Record(loaded.facts())), loaded)
 
 
-def open(folder: Folder, device: str = "auto") -> Model:
-    """A model that was saved."""
+def open(folder: StrPath, device: str = "auto") -> Model:
+    """The model of a folder."""
     return Model(open_folder(folder, device_named(device)))
 
 
 def run_of(
-    preset: str, budget: str | float | None, config: Folder | None, seed: int | None, steps: int | None = None
+    preset: str, budget: str | float | None, config: StrPath | None, seed: int | None, steps: int | None = None
 ) -> Run:
-    """A preset, a run file over it, and the options beside them; a number of steps replaces the preset's time."""
+    """The settings of a preset, changed by a run file and by options; a number of steps replaces the preset's time."""
     run = Run.of(preset)
     if steps is not None:
         if steps < 1:
@@ -317,8 +316,8 @@ def run_of(
     return run if seed is None else replace(run, seed=seed)
 
 
-def schema_of(schema: Schema | Inference | Folder | None, loaded: LoadedSource) -> Schema:
-    """The schema that is meant, or else the one that the entities seem to have."""
+def schema_of(schema: Schema | Inference | StrPath | None, loaded: LoadedSource) -> Schema:
+    """The schema that is named, or else the one that is inferred from the entities."""
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, Inference):
@@ -331,48 +330,54 @@ def schema_of(schema: Schema | Inference | Folder | None, loaded: LoadedSource) 
 
 
 def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, blank: bool = False) -> None:
-    """SchemaError where the entities have nothing of what the schema knows; with `blank` a place for it is enough."""
-    if any(_has_place(schema, one) if blank else schema.leaves(one) for one in entities):
+    """SchemaError where no entity has a value that the schema describes; with `blank` an empty place for one is enough."""
+    if any(_has_place(schema, entity) if blank else schema.leaves(entity) for entity in entities):
         return
-    learnt = [path for of in schema.classes.values() for path, one in of.properties.items() if one.role != "ignore"]
+    learnt = [path for schema_class in schema.classes.values() for path in _learnt_paths(schema_class)]
     names = list(dict.fromkeys(map(show, learnt)))
     if not names:
         raise SchemaError(name, "nothing in it can be learnt: expected properties that several entities have.")
-    some = list(islice(entities, SHOWN))
-    keys = list(dict.fromkeys(key for one in some for key in one.tree if key[:1] != "@"))
-    if not any(map(schema.class_of, some)) and not {path[0] for path in learnt}.isdisjoint(keys):
-        of = next((repr(name) for one in some for name in one.classes), "entities without a class")
+    first_entities = list(islice(entities, MAX_ENTITIES_NAMED))
+    keys = list(dict.fromkeys(key for entity in first_entities for key in entity.tree if key[:1] != "@"))
+    if not any(map(schema.class_of, first_entities)) and not {path[0] for path in learnt}.isdisjoint(keys):
+        classes = (repr(class_name) for entity in first_entities for class_name in entity.classes)
+        got = next(classes, "entities without a class")
         advice = 'Say their class (in JSON under "@type"), or choose another schema.'
-        raise SchemaError(name, f"expected entities of the class {next(iter(schema.classes))!r}, got {of}. {advice}")
-    met = [show((key,)) for key in keys]
-    near = next((hint for one in met if (hint := did_you_mean(one, names))), "")
-    there = ", ".join(met[:8]) or "none"
-    raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {there}.{near}")
+        raise SchemaError(name, f"expected entities of the class {next(iter(schema.classes))!r}, got {got}. {advice}")
+    present = [show((key,)) for key in keys]
+    hint = next((hint for key in present if (hint := did_you_mean(key, names))), "")
+    got = ", ".join(present[:8]) or "none"
+    raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {got}.{hint}")
 
 
-def _refuse_one(loaded: LoadedSource) -> None:
-    """LoadError where there is one entity alone, which may be a document about many."""
+def _refuse_single_entity(loaded: LoadedSource) -> None:
+    """LoadError where there is only one entity. It may be a document that lists the entities."""
     if len(loaded.entities) != 1:
         return
     tree = loaded.entities[0].tree
-    lists = [key for key, one in tree.items() if isinstance(one, list) and len(one) > 1 and isinstance(one[0], dict)]
+    lists = [
+        key for key, value in tree.items() if isinstance(value, list) and len(value) > 1 and isinstance(value[0], dict)
+    ]
     hint = f" If the entities are those listed in {lists[0]!r}, make that list the whole file." if lists else ""
     raise LoadError(loaded.name, f"expected at least 2 entities, got 1.{hint}")
 
 
 def _has_place(schema: Schema, entity: Entity) -> bool:
     """Whether an entity has, or has a place for, any property of its class that is learnt."""
-    of = schema.class_of(entity)
-    learnt = () if of is None else (path for path, one in of.properties.items() if one.role != "ignore")
-    return any(path[0] in entity.tree for path in learnt)
+    schema_class = schema.class_of(entity)
+    return schema_class is not None and any(path[0] in entity.tree for path in _learnt_paths(schema_class))
 
 
-def facts(device: torch.device, schema: Schema | Inference | Folder | None) -> dict[str, Any]:
-    """Where and when, and with what, a model was trained."""
+def _learnt_paths(schema_class: Class) -> Iterator[Path]:
+    return (path for path, known in schema_class.properties.items() if known.role != "ignore")
+
+
+def facts(device: torch.device, schema: Schema | Inference | StrPath | None) -> dict[str, Any]:
+    """Facts about a training: versions, machine, device, schema, date."""
     if schema is None or isinstance(schema, Inference):
-        told = "inferred"
+        schema_name = "inferred"
     else:
-        told = "given" if isinstance(schema, Schema) else os.fspath(schema)
+        schema_name = "given" if isinstance(schema, Schema) else os.fspath(schema)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         "kbdisk": version("kbdisk"),
@@ -380,7 +385,7 @@ def facts(device: torch.device, schema: Schema | Inference | Folder | None) -> d
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "device": f"{device.type}: {name}",
-        "schema": told,
+        "schema": schema_name,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
