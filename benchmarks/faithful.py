@@ -41,7 +41,7 @@ from kbdisk.model import mup
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, build
 from kbdisk.training.optimizer import BETAS

@@ -6,7 +6,8 @@
     ├── SchemaError      a schema that is wrong, or does not fit
     ├── ConfigError      an option or a run file
     ├── CheckpointError  a model folder, or a run that is kept in one
-    └── TrainingError    a run that cannot go on
+    ├── TrainingError    a run that cannot go on
+    └── PluginError      an installed package that adds to kbdisk, and fails
 
 The message is `where: expected X, got Y. What to do.` Any other exception is our own mistake.
 
@@ -63,6 +64,10 @@ RESTORE = "Copy the whole folder again from where it is sound, or train again." 
 
 class TrainingError(KBDiskError):
     """A run that cannot go on."""
+
+
+class PluginError(KBDiskError):
+    """An installed package that adds a kind, a format or a baseline, and cannot be loaded."""
 
 
 class KBDiskWarning(UserWarning):

@@ -3,6 +3,7 @@
     number                     mean absolute error (of the median), root mean squared error (of the mean)
     category, boolean, link    error rate
     set, text                  1 - IoU: of members, of words
+    any other kind             that of its row in KINDS, or the error rate
 
     better  =  1 - ours / constant: 0 is as good as the constant, 1 is always right
 
@@ -41,9 +42,10 @@ from kbdisk.leaves.set import UNKNOWN_MEMBER, SetCodec
 from kbdisk.leaves.text.decoder import TextBelief
 from kbdisk.model.beliefs import Asked, Beliefs
 from kbdisk.model.estimates import INTERVAL_LEVEL, LevelOf, decode_codes
+from kbdisk.plugins import load_part
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
-from kbdisk.schemas.kinds import kind_of
+from kbdisk.schemas.kinds import KINDS, kind_of
 from kbdisk.schemas.schema import Schema
 from kbdisk.shrinkage import label_weight, number_weight
 
@@ -81,24 +83,27 @@ def jaccard_distance(one: frozenset[Any], other: frozenset[Any]) -> float:
 
 
 ERROR_RATE = Metric("error rate", "error", lambda truth, prediction: float(label(truth) != label(prediction)))
-METRICS: Mapping[str, Metric] = {
-    "number": Metric("MAE", "mae", lambda truth, prediction: abs(float(truth) - float(prediction))),
-    "category": ERROR_RATE,
-    "link": ERROR_RATE,
-    "set": Metric("1 - IoU", "iou", lambda truth, prediction: jaccard_distance(members(truth), members(prediction))),
-    "text": Metric("1 - IoU", "iou", lambda truth, prediction: jaccard_distance(words(truth), words(prediction))),
-}
+MEAN_ABSOLUTE_ERROR = Metric("MAE", "mae", lambda truth, prediction: abs(float(truth) - float(prediction)))
+DISTANCE_OF_MEMBERS = Metric(
+    "1 - IoU", "iou", lambda truth, prediction: jaccard_distance(members(truth), members(prediction))
+)
+DISTANCE_OF_WORDS = Metric(
+    "1 - IoU", "iou", lambda truth, prediction: jaccard_distance(words(truth), words(prediction))
+)
+
+
+def metric_of(kind: str) -> Metric:
+    """The metric of a kind, by its row."""
+    return load_part(KINDS[kind].metric) or ERROR_RATE
 
 
 def error(kind: str, truth: Any, prediction: Any) -> float:
     """The error of a prediction; a missing one is wrong. A number must have one."""
-    return 1.0 if truth is None or prediction is None else METRICS[kind].error(truth, prediction)
+    return 1.0 if truth is None or prediction is None else metric_of(kind).error(truth, prediction)
 
 
 # ---------------------------------------------------------------- the constant predictor
 
-MAX_CONSTANT_SAMPLE = 20_000  # values of a slot that its constant is learnt from
-MAX_CONSTANT_SAMPLE_OF_SETS = 500  # of sets and texts
 MAX_CONSTANT_MEMBERS = 40  # members or words of a constant
 
 
@@ -130,7 +135,7 @@ class Constants:
             codes = tokens.codes[kind].gather(tokens.row[sample])
             values = [value for value in codec.slots[slot].codec.decode(codes) if value is not None]
             if values:
-                constants[slot] = CONSTANTS[kind](values)
+                constants[slot] = _constant(kind, values)
         return cls(constants)
 
     def to_json(self) -> dict[str, Any]:
@@ -157,44 +162,43 @@ class Constants:
 
 def fit_constant(kind: str, values: Sequence[Any]) -> Constant:
     """The constant for some values, one at least, of a leaf of some kind."""
-    return CONSTANTS[kind](values[_sample(kind, len(values))])
+    return _constant(kind, values[_sample(kind, len(values))])
+
+
+def _constant(kind: str, values: Sequence[Any]) -> Constant:
+    constant: Constant = (load_part(KINDS[kind].constant) or most_frequent_value)(values)
+    return constant
 
 
 def _sample(kind: str, count: int) -> slice:
     """Which of the values a constant is learnt from: an evenly spaced sample."""
-    most = MAX_CONSTANT_SAMPLE_OF_SETS if kind in ("set", "text") else MAX_CONSTANT_SAMPLE
-    return slice(None, None, -(-count // most))
+    return slice(None, None, -(-count // KINDS[kind].constant_sample))
 
 
-def _constant_number(values: Sequence[Any]) -> Constant:
+def constant_number(values: Sequence[Any]) -> Constant:
+    """The median, with the mean, and an interval."""
     numbers = torch.tensor([float(value) for value in values], dtype=torch.float64)
     low, middle, high = numbers.quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
     return Constant(middle, float(numbers.mean()), (low, high))
 
 
-def _constant_label(values: Sequence[Any]) -> Constant:
+def most_frequent_value(values: Sequence[Any]) -> Constant:
+    """The most frequent value, the first of several."""
     first: dict[Hashable, Any] = {}
     for value in values:
         first.setdefault(label(value), value)
     return Constant(first[Counter(map(label, values)).most_common(1)[0][0]])
 
 
-def _constant_set(values: Sequence[Any]) -> Constant:
+def constant_set(values: Sequence[Any]) -> Constant:
+    """The set with the least mean distance of the members."""
     by_label = {label(member): member for value in values for member in value}
     return Constant([by_label[member] for member in jaccard_median([members(value) for value in values])])
 
 
-def _constant_text(values: Sequence[Any]) -> Constant:
+def constant_text(values: Sequence[Any]) -> Constant:
+    """The words with the least mean distance."""
     return Constant(" ".join(jaccard_median([words(value) for value in values])))
-
-
-CONSTANTS: Mapping[str, Callable[[Sequence[Any]], Constant]] = {
-    "number": _constant_number,
-    "category": _constant_label,
-    "link": _constant_label,
-    "set": _constant_set,
-    "text": _constant_text,
-}
 
 
 def jaccard_median(sets: Sequence[frozenset[Any]]) -> list[Any]:
@@ -238,15 +242,16 @@ class Marginals:
     def nats(self, slot: int, codes: Tensor) -> Tensor:
         """(n,) -log p of some codes (n, ...) of one slot, on the CPU."""
         leaf = self.slots[slot]
-        if leaf.kind == "text":
+        marginal = load_part(KINDS[leaf.kind].marginal)
+        if marginal is None:
             return torch.full((len(codes),), leaf.entropy)
         key = id(leaf.codec)
         if key not in self._log_prob:
-            self._log_prob[key] = MARGINALS[leaf.kind](leaf.codec)
+            self._log_prob[key] = marginal(leaf.codec)
         return -self._log_prob[key](codes.cpu()).float()
 
 
-def _number_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
+def number_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
     """The log mass of a number's step, by the shares of the training values."""
     bins, tables = Bins([codec]), CodecTables([codec])
     rest = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
@@ -258,6 +263,16 @@ def _number_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
         return NumberBelief(density, shares[slot], slot, tables).log_prob(codes)
 
     return log_prob
+
+
+def category_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
+    """The shares of the labels of a category."""
+    return _label_marginal(codec.labels)
+
+
+def link_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
+    """The shares of the targets of a link."""
+    return _label_marginal(codec.targets)
 
 
 def _label_marginal(labels: Labels) -> Callable[[Tensor], Tensor]:
@@ -273,7 +288,7 @@ def _label_marginal(labels: Labels) -> Callable[[Tensor], Tensor]:
     return log_prob
 
 
-def _set_marginal(codec: SetCodec) -> Callable[[Tensor], Tensor]:
+def set_marginal(codec: SetCodec) -> Callable[[Tensor], Tensor]:
     """Labels are members independently of each other."""
     sets = sum(codec.sizes)
     share = (torch.tensor([*codec.labels.counts], dtype=torch.float64) + 0.5) / (sets + 1)  # (V,)
@@ -286,14 +301,6 @@ def _set_marginal(codec: SetCodec) -> Callable[[Tensor], Tensor]:
         return out + odds[codes.clamp(min=-1)].sum(1) + torch.where(has_unseen, with_unseen, without_unseen)
 
     return log_prob
-
-
-MARGINALS: Mapping[str, Callable[[Any], Callable[[Tensor], Tensor]]] = {
-    "number": _number_marginal,
-    "category": lambda codec: _label_marginal(codec.labels),
-    "link": lambda codec: _label_marginal(codec.targets),
-    "set": _set_marginal,
-}
 
 
 # ---------------------------------------------------------------- predictions of hidden values
@@ -415,7 +422,7 @@ def score_property(codec: Codec, constants: Constants, cases: Sequence[Case]) ->
     A value that could not be asked for is wrong. Numbers of that sort are only counted, as their error is unknown.
     """
     kind = codec.slots[cases[0].slot].kind
-    metric, asked = METRICS[kind], [case for case in cases if kind != "number" or case.prediction is not None]
+    metric, asked = metric_of(kind), [case for case in cases if kind != "number" or case.prediction is not None]
     constant_of_case = [constants.slots[case.slot] for case in asked]
     ours = [error(kind, case.truth, case.prediction) for case in asked]
     theirs = [error(kind, case.truth, constant.value) for case, constant in zip(asked, constant_of_case, strict=True)]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.formats import FORMATS, RDF_FORMATS, format_named, load, named_by, together, write
+from kbdisk.loaders.formats import FORMATS, format_named, format_row, load, named_by, together, write
 from kbdisk.loaders.kb import KB, MISSING, Options, Report
 
 __all__ = [
     "FORMATS",
     "KB",
     "MISSING",
-    "RDF_FORMATS",
     "Options",
     "Report",
     "Source",
     "format_named",
+    "format_row",
     "load",
     "named_by",
     "together",

@@ -1,6 +1,6 @@
-"""The formats, and how each is loaded and written.
+"""FORMATS, the table of formats, and how each is loaded and written.
 
-To add a format: one module with its reader (a `KB`) and its writer, and one row in FORMATS.
+To add a format: its reader (a `KB`), its writer, and one row. docs/extending.md adds one from outside.
 
 Writing keeps the bytes of the source, with the new values in them, where the format stays the same; from one RDF format
 to another it keeps every triple; else it serialises everything anew from the trees.
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, cast
 
 from kbdisk.entity import Completion, Entity, Path, is_fillable, read_path, with_values
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError, option_name, setting
@@ -34,16 +33,27 @@ from kbdisk.loaders.files import (
 )
 from kbdisk.loaders.kb import GIVEN, KB, MISSING, Options, Report, Units, origins_of
 from kbdisk.locks import locked
+from kbdisk.plugins import Part, Table, load_part
 
 if TYPE_CHECKING:
     import rdflib
 
 
-class Format(NamedTuple):
-    """A format: its file suffixes and the module that reads and writes it, imported when first used."""
+@dataclass(frozen=True)
+class Format:
+    """A row of FORMATS: the suffixes of its files, what reads and writes it, and what is true of it."""
 
     suffixes: tuple[str, ...]
-    module: str
+    module: Part  # a FormatModule; its name where it is imported when first used
+    is_rdf: bool = False
+    is_written: bool = True
+    may_be_empty: bool = False  # whether an empty file is one without entities
+    has_brackets: bool = False  # anonymous ones, into which a value can go
+    has_blocks: bool = False  # whether filled values stand in blocks of their own, which say so
+    is_restored_at_once: bool = False  # whether filled values are taken out all at once, or not at all
+    has_records: bool = False  # whether each record is an entity, whatever its id
+    counts_records: bool = False  # whether the position of an entity is its number, not its line
+    has_cells: bool = False  # whether records are rows of cells
 
 
 class FormatModule(Protocol):
@@ -56,31 +66,45 @@ class FormatModule(Protocol):
         """Serialise entities, with the values filled in them, from their trees alone."""
 
 
-FORMATS: dict[str, Format] = {
-    "json": Format((".json",), "kbdisk.loaders.json.read"),
-    "jsonl": Format((".jsonl", ".ndjson"), "kbdisk.loaders.json.read"),
-    "csv": Format((".csv",), "kbdisk.loaders.table.read"),
-    "tsv": Format((".tsv", ".tab"), "kbdisk.loaders.table.read"),
-    "parquet": Format((".parquet", ".pq"), "kbdisk.loaders.arrow.read"),
-    "turtle": Format((".ttl", ".turtle"), "kbdisk.loaders.rdf"),
-    "ntriples": Format((".nt",), "kbdisk.loaders.rdf"),
-    "nquads": Format((".nq",), "kbdisk.loaders.rdf"),
-    "trig": Format((".trig",), "kbdisk.loaders.rdf"),
-    "n3": Format((".n3",), "kbdisk.loaders.rdf"),
-    "rdfxml": Format((".rdf", ".owl", ".xml", ".rdfs"), "kbdisk.loaders.rdf"),
-    "jsonld": Format((".jsonld",), "kbdisk.loaders.rdf"),
-    "wikibase-json": Format((), "kbdisk.loaders.wikibase.json_dump"),
-    "sparql": Format((), "kbdisk.loaders.sparql"),
-    "sparql-update": Format((".ru",), "kbdisk.loaders.rdf"),
-    "quickstatements": Format((".qs",), "kbdisk.loaders.wikibase.quickstatements"),
-}
+RDF = "kbdisk.loaders.rdf"
+
+FORMATS: Table[Format] = Table(
+    "kbdisk.formats",
+    {
+        "json": Format((".json",), "kbdisk.loaders.json.read", has_records=True, counts_records=True),
+        "jsonl": Format((".jsonl", ".ndjson"), "kbdisk.loaders.json.read", has_records=True),
+        "csv": Format((".csv",), "kbdisk.loaders.table.read", has_records=True, counts_records=True, has_cells=True),
+        "tsv": Format(
+            (".tsv", ".tab"), "kbdisk.loaders.table.read", has_records=True, counts_records=True, has_cells=True
+        ),
+        "parquet": Format(
+            (".parquet", ".pq"), "kbdisk.loaders.arrow.read", has_records=True, counts_records=True, has_cells=True
+        ),
+        "turtle": Format((".ttl", ".turtle"), RDF, is_rdf=True, may_be_empty=True, has_brackets=True, has_blocks=True),
+        "ntriples": Format((".nt",), RDF, is_rdf=True, may_be_empty=True, has_blocks=True),
+        "nquads": Format((".nq",), RDF, is_rdf=True, may_be_empty=True, has_blocks=True),
+        "trig": Format((".trig",), RDF, is_rdf=True, may_be_empty=True, has_brackets=True, has_blocks=True),
+        "n3": Format((".n3",), RDF, is_rdf=True, may_be_empty=True, has_brackets=True, has_blocks=True),
+        "rdfxml": Format((".rdf", ".owl", ".xml", ".rdfs"), RDF, is_rdf=True, is_restored_at_once=True),
+        "jsonld": Format((".jsonld",), RDF, is_rdf=True, is_restored_at_once=True),
+        "wikibase-json": Format((), "kbdisk.loaders.wikibase.json_dump", is_written=False),
+        "sparql": Format((), "kbdisk.loaders.sparql", is_written=False),
+        "sparql-update": Format((".ru",), RDF, is_rdf=True),
+        "quickstatements": Format((".qs",), "kbdisk.loaders.wikibase.quickstatements"),
+    },
+    Format,
+)
+NO_FORMAT = Format((), None)  # of entities in memory
+
+
+def format_row(format: str) -> Format:
+    """The row of the format of a knowledge base."""
+    return FORMATS.get(format, NO_FORMAT)
+
 
 UNREAD_SUFFIXES = dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "spreadsheet") | dict.fromkeys(
     (".sqlite", ".sqlite3", ".db", ".mdb", ".accdb"), "database"
 )  # where people keep tables, and no format here reads
-RDF_FORMATS = frozenset(format for format, row in FORMATS.items() if row.module == "kbdisk.loaders.rdf")
-ONLY_READ = frozenset({"sparql", "wikibase-json"})
-MAY_BE_EMPTY = ("turtle", "ntriples", "nquads", "trig", "n3")  # an empty file is a graph without triples
 
 
 def load(
@@ -139,7 +163,7 @@ def load(
         from kbdisk.loaders.json.text import detect_layout
 
         name = detect_layout(data) or name
-    if name not in MAY_BE_EMPTY:
+    if not FORMATS[name].may_be_empty:
         data.refuse_empty()
     data.progress = progress
     return module_of(name).load(data, name, options)
@@ -203,7 +227,7 @@ def _with_vocabulary_of(vocabulary: KB, kb: KB) -> KB:
 
 def module_of(format: str) -> FormatModule:
     """The module of a format, imported now."""
-    return cast(FormatModule, importlib.import_module(FORMATS[format].module))
+    return cast(FormatModule, load_part(FORMATS[format].module))
 
 
 def format_named(name: str, shell: str = "from") -> str:
@@ -255,7 +279,6 @@ GRAPHS_LEFT_OUT = (
 )
 
 FORMULAS_KEPT = "cells that a spreadsheet would run as formulas, kept as they are given: {:,}"
-WITH_BRACKETS = ("turtle", "trig", "n3")  # formats with anonymous ones, into which a value can go
 
 
 @dataclass
@@ -290,7 +313,7 @@ class WritePlan:
         keeps_source = kb is not None and completions and not only_new and kb.keeps(name)
         if insert and not (keeps_source and kb is not None and kb.keeps_bytes(name)):
             raise ConfigError(setting("insert"), "needs the format of the source, and all of it. Leave it out.")
-        if insert and name not in WITH_BRACKETS:
+        if insert and not FORMATS[name].has_brackets:
             raise ConfigError(setting("insert"), f"{name} has no anonymous [ ... ]: it is for Turtle. Leave it out.")
         if items is kb and keeps_source:
             items = ()  # nothing is new
@@ -356,13 +379,13 @@ class WritePlan:
         refused: list[tuple[str, Path, str]] = []
         module = module_of(self.format)
         with compressing(file, compression) as stream:
-            checks_gaps = self.only_new and self.format in {
-                *RDF_FORMATS,
-                "quickstatements",
-            }  # which look at the gaps themselves
+            is_rdf = FORMATS[self.format].is_rdf
+            checks_gaps = self.only_new and (
+                is_rdf or self.format == "quickstatements"
+            )  # which look at the gaps themselves
             items = self.items if checks_gaps else _fillable(self.items, refused)
             report = module.write(items, stream, self.format, self.only_new)
-        if any(kb.names_graphs for kb in self.origins) and self.format not in RDF_FORMATS:
+        if any(kb.names_graphs for kb in self.origins) and not is_rdf:
             warnings.warn(f"{self.target}: {GRAPHS_LEFT_OUT}", KBDiskWarning, stacklevel=2)
         report.unwritable += refused
         return report
@@ -388,7 +411,8 @@ def format_of_target(kb: KB | None, target: str, wanted: str | None) -> str:
         is_same_format = name == format_of(without_compression(kb.path.name)) or _is_same(kb.path, target)
         name = kb.format if is_same_format or target == "-" else name
     if name is None:
-        option, known = option_name("format", shell="to"), listed(FORMATS.keys() - ONLY_READ)
+        option = option_name("format", shell="to")
+        known = listed(name for name, row in FORMATS.items() if row.is_written)
         raise ConfigError(target, f"the name does not tell the format. Say {option}, one of: {known}.")
     return name
 

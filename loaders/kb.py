@@ -256,8 +256,8 @@ class KB(ABC):
         return {}
 
     def keeps_bytes(self, format: str) -> bool:
-        """Whether writing to this format keeps the source's own bytes: `splice` does it."""
-        return format == self.format
+        """Whether writing to this format keeps the source's own bytes: `splice` does it, if there is one."""
+        return format == self.format and type(self).splice is not KB.splice
 
     def keeps(self, format: str) -> bool:
         """Whether writing to this format keeps all statements of the source: by `splice` or by `translate`."""

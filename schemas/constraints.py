@@ -334,7 +334,7 @@ def fits(kind: Kind, value: Any) -> bool:
     )
     if not isinstance(value, types) or (isinstance(kind, Number) and isinstance(value, bool)):
         return False
-    is_leaf = type(kind) in {row.leaf for row in LEAVES.values()}
+    is_leaf = type(kind) in {row.type for row in LEAVES.values()}
     if not is_leaf and COMPOSITE_VALUES.get(type(kind)) is not type(value):
         return False
     try:
@@ -578,7 +578,7 @@ def shown(value: Any) -> str:
 
 def kind_name(kind: Kind) -> str:
     """The name of a kind in messages."""
-    return next((name for name, row in LEAVES.items() if row.leaf is type(kind)), type(kind).__name__.lower())
+    return next((name for name, row in LEAVES.items() if row.type is type(kind)), type(kind).__name__.lower())
 
 
 # ---------------------------------------------------------------- the kinds

@@ -1,7 +1,8 @@
-"""The kinds of leaf: number, category, boolean, text, link, set. Frozen plain data, without tensors.
+"""KINDS, the table of the kinds of leaf: number, category, boolean, text, link, set. A row holds all that kbdisk does for a kind.
 
-`check(value)` raises a ValueError `expected ..., got ...` where a value is not of the kind.
-To add a kind: a frozen dataclass with `check`, and one row in KINDS with an example.
+A kind is a frozen dataclass of plain data. `check(value)` raises a ValueError `expected ..., got ...` where a value is not of
+the kind. All parts of a row but these have defaults; those that compute with tensors are named as `module:attribute`, and are
+imported when they are first used. docs/extending.md adds a kind from outside, part by part.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from kbdisk.entity import Link as LinkValue
 from kbdisk.entity import Text as TextValue
+from kbdisk.plugins import Part, Table
 from kbdisk.schemas.text.numerals import Number as AnyNumber
 from kbdisk.schemas.text.numerals import as_float, is_finite, is_number, is_whole, show
 
@@ -159,27 +161,151 @@ class Set:
             raise ValueError(f"expected at most {self.most} values, got {len(members)}")
 
 
-class LeafKind(NamedTuple):
-    """A row of KINDS: the dataclass of the kind, an example, and values that fit the example."""
+@dataclass(frozen=True, eq=False)
+class KindRow:
+    """What the rows of leaves and of composites have in common."""
 
-    leaf: type[Any]
+    type: Any  # the dataclass
     example: Any
-    values: tuple[Any, ...]
+    values: tuple[Any, ...]  # from loaders, that fit the example
+    keys: Part = None  # a KindKeys: the keys in a schema file; None: the fields of the dataclass
+    style: Part = None  # a KindStyle: how a source writes values; None: as text, as parts, or unchanged
+    json_schema: Part = None  # kind -> the JSON Schema of its values; None: any value
+    merge: Part = None  # (kind, kind) -> the kind that takes the values of both; None: field by field
+    of_texts: Part = None  # ([text]) -> the kind that inference finds in these strings, or None
 
 
-KINDS: dict[str, LeafKind] = {
-    "number": LeafKind(Number, Number(minimum=0), (133.0, 194, Decimal("80.55"))),
-    "category": LeafKind(Category, Category(("No", "3G", "4G"), closed=True, ordered=True), ("No", "4G")),
-    "boolean": LeafKind(Boolean, Boolean(), (True, False)),
-    "text": LeafKind(Text, Text(max_length=60), ("Galaxy S21", "")),
-    "link": LeafKind(Link, Link("Country"), (LinkValue("https://example.org/France"),)),
-    "set": LeafKind(Set, Set(Category()), (["red", "blue"], [])),
-}
+@dataclass(frozen=True, eq=False)
+class LeafKind(KindRow):
+    """A row of KINDS. A kind is learnt by its own codec, encoder and decoder, or as another kind."""
+
+    learnt_as: Part = None  # leaf -> the leaf of another kind, by whose row it is learnt and scored; None: by its own
+    codec: Part = None  # a LeafCodec: values <-> codes
+    encoder: Part = None  # a torch module: (codecs, Setting); forward(codes (n, ...), Rows) -> vectors (n, D)
+    decoder: Part = None  # a torch module: (codecs, Setting); forward(vectors (n, D), Rows) -> Belief
+    config: Part = None  # a frozen dataclass of plain values, all with defaults; None: without settings
+    padding: int | None = None  # fills up shorter codes (n, L) where their length L varies
+    entropy: Part = None  # (values, codec) -> nats of the training values; None: by their frequencies
+    metric: Part = None  # a Metric: the error of a prediction; None: the error rate
+    constant: Part = None  # values -> Constant, the constant that minimises the error; None: the most frequent value
+    constant_sample: int = 20_000  # values that the constant is learnt from
+    marginal: Part = None  # codec -> (codes -> log p): by the training values; None: their entropy for every value
+    confidence: Part = None  # (belief, codes) -> the probability that codes are right; None: that of the codes
+    view: Part = None  # a subclass of kbdisk.api.belief.Belief; None: mode, confidence and entropy alone
+    features: Part = None  # a HashedColumns: columns for neighbours and Gaussian processes; None: no features
+
+
+KINDS: Table[LeafKind] = Table(
+    "kbdisk.kinds",
+    {
+        "number": LeafKind(
+            Number,
+            Number(minimum=0),
+            (133.0, 194, Decimal("80.55")),
+            keys="kbdisk.schemas.yaml.kind_keys:NumberKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_number",
+            merge="kbdisk.schemas.merging:merged_numbers",
+            style="kbdisk.styles.kinds:NUMBER_STYLE",
+            codec="kbdisk.leaves.number:NumberCodec",
+            encoder="kbdisk.leaves.number:NumberEncoder",
+            decoder="kbdisk.leaves.number:NumberDecoder",
+            config="kbdisk.leaves.number:NumberConfig",
+            metric="kbdisk.metrics:MEAN_ABSOLUTE_ERROR",
+            constant="kbdisk.metrics:constant_number",
+            marginal="kbdisk.metrics:number_marginal",
+            view="kbdisk.api.belief:NumberBelief",
+            features="kbdisk.experts.features:NUMBER_COLUMNS",
+        ),
+        "category": LeafKind(
+            Category,
+            Category(("No", "3G", "4G"), closed=True, ordered=True),
+            ("No", "4G"),
+            keys="kbdisk.schemas.yaml.kind_keys:CategoryKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_category",
+            merge="kbdisk.schemas.merging:merged_labels",
+            style="kbdisk.styles.kinds:LABEL_STYLE",
+            codec="kbdisk.leaves.category:CategoryCodec",
+            encoder="kbdisk.leaves.category:CategoryEncoder",
+            decoder="kbdisk.leaves.category:CategoryDecoder",
+            config="kbdisk.leaves.category:CategoryConfig",
+            marginal="kbdisk.metrics:category_marginal",
+            view="kbdisk.api.belief:LabelBelief",
+            features="kbdisk.experts.features:LABEL_COLUMNS",
+        ),
+        "boolean": LeafKind(
+            Boolean,
+            Boolean(),
+            (True, False),
+            keys="kbdisk.schemas.yaml.kind_keys:BooleanKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_boolean",
+            style="kbdisk.styles.kinds:UNCHANGED_STYLE",
+            learnt_as=lambda leaf: Category((False, True), closed=True),
+        ),
+        "text": LeafKind(
+            Text,
+            Text(max_length=60),
+            ("Galaxy S21", ""),
+            keys="kbdisk.schemas.yaml.kind_keys:TextKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_text",
+            merge="kbdisk.schemas.merging:merged_texts",
+            style="kbdisk.styles.kinds:TEXT_STYLE",
+            codec="kbdisk.leaves.text:TextCodec",
+            encoder="kbdisk.leaves.text:TextEncoder",
+            decoder="kbdisk.leaves.text:TextDecoder",
+            config="kbdisk.leaves.text:TextConfig",
+            padding=0,
+            entropy="kbdisk.data.fit:entropy_of_texts",
+            metric="kbdisk.metrics:DISTANCE_OF_WORDS",
+            constant="kbdisk.metrics:constant_text",
+            constant_sample=500,
+            view="kbdisk.api.belief:TextBelief",
+            features="kbdisk.experts.features:TEXT_COLUMNS",
+        ),
+        "link": LeafKind(
+            Link,
+            Link("Country"),
+            (LinkValue("https://example.org/France"),),
+            keys="kbdisk.schemas.yaml.kind_keys:LinkKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:of_link",
+            merge="kbdisk.schemas.merging:merged_links",
+            style="kbdisk.styles.kinds:LINK_STYLE",
+            codec="kbdisk.leaves.link:LinkCodec",
+            encoder="kbdisk.leaves.link:LinkEncoder",
+            decoder="kbdisk.leaves.link:LinkDecoder",
+            config="kbdisk.leaves.link:LinkConfig",
+            marginal="kbdisk.metrics:link_marginal",
+            view="kbdisk.api.belief:LabelBelief",
+            features="kbdisk.experts.features:LABEL_COLUMNS",
+        ),
+        "set": LeafKind(
+            Set,
+            Set(Category()),
+            (["red", "blue"], []),
+            keys="kbdisk.schemas.yaml.kind_keys:SetKeys",
+            json_schema="kbdisk.schemas.exporters.jsonschema:set_of",
+            merge="kbdisk.schemas.merging:merged_sets",
+            codec="kbdisk.leaves.set:SetCodec",
+            encoder="kbdisk.leaves.set:SetEncoder",
+            decoder="kbdisk.leaves.set:SetDecoder",
+            config="kbdisk.leaves.set:SetConfig",
+            padding=-1,
+            entropy="kbdisk.data.fit:entropy_of_sets",
+            metric="kbdisk.metrics:DISTANCE_OF_MEMBERS",
+            constant="kbdisk.metrics:constant_set",
+            constant_sample=500,
+            marginal="kbdisk.metrics:set_marginal",
+            confidence="kbdisk.model.estimates:expected_precision",
+            view="kbdisk.api.belief:SetBelief",
+        ),
+    },
+    LeafKind,
+    KindRow,
+)
 
 
 def kind_of(leaf: Any) -> str:
     """The name of a leaf's kind."""
-    return next(name for name, row in KINDS.items() if row.leaf is type(leaf))
+    return next(name for name, row in KINDS.items() if row.type is type(leaf))
 
 
 def nearest(leaf: Number, number: float) -> float:

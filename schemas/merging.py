@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import row_of
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
@@ -17,11 +19,13 @@ def merged(first: Any, second: Any) -> Any:
         return None
     if first == second:
         return first
-    merge = MERGES.get(type(first), _merged_fields)
-    return merge(first, second)
+    row = row_of(first)
+    merge = None if row is None else load_part(row.merge)
+    return (merge or _merged_fields)(first, second)
 
 
-def _merged_numbers(first: Number, second: Number) -> Number | None:
+def merged_numbers(first: Number, second: Number) -> Number | None:
+    """The union of numbers: the wider bounds, the more decimals."""
     transforms = {first.transform, second.transform} - {"auto"}
     if len(transforms) > 1 or (first.above, first.below) != (second.above, second.below):
         return None
@@ -41,23 +45,27 @@ def _decimals(number: Number) -> int | None:
     return 0 if number.integer and number.decimals is None else number.decimals
 
 
-def _merged_labels(first: Category, second: Category) -> Category | None:
+def merged_labels(first: Category, second: Category) -> Category | None:
+    """The union of categories: all labels."""
     if first.ordered or second.ordered:
         return None
     return Category(tuple(dict.fromkeys((*first.values, *second.values))), first.closed and second.closed)
 
 
-def _merged_links(first: Link, second: Link) -> Link | None:
+def merged_links(first: Link, second: Link) -> Link | None:
+    """The union of links: all ids, and the class if both lead to it."""
     values = tuple(dict.fromkeys((*first.values, *second.values))) if first.values and second.values else ()
     return Link(first.to if first.to == second.to else None, values)
 
 
-def _merged_sets(first: Set, second: Set) -> Set | None:
+def merged_sets(first: Set, second: Set) -> Set | None:
+    """The union of sets: that of their members."""
     of = merged(first.of, second.of)
     return None if of is None else Set(of, _widest(max, first.most, second.most))
 
 
-def _merged_texts(first: Text, second: Text) -> Text | None:
+def merged_texts(first: Text, second: Text) -> Text | None:
+    """The union of texts in one language."""
     if first.language != second.language:
         return None
     return Text(
@@ -65,7 +73,8 @@ def _merged_texts(first: Text, second: Text) -> Text | None:
     )
 
 
-def _merged_dates(first: Date, second: Date) -> Date | None:
+def merged_dates(first: Date, second: Date) -> Date | None:
+    """The union of dates: all parts, the wider bounds."""
     if (first.order, first.coarse) != (second.order, second.coarse):
         return None
     return replace(
@@ -76,7 +85,7 @@ def _merged_dates(first: Date, second: Date) -> Date | None:
     )
 
 
-def _merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
+def merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
     """The union of quantities that are learnt in the same unit and agree on the conversions of other units."""
     value = merged(first.value, second.value)
     same_form = all(getattr(first, name) == getattr(second, name) for name in ("normal", "any_unit", "comma", "names"))
@@ -96,17 +105,6 @@ def _merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
             factors[main] = 1.0
     scales = {**first.scales, **second.scales}
     return replace(first, unit=unit, factors=factors, value=value, scales=scales)
-
-
-MERGES: Mapping[type[Any], Any] = {
-    Number: _merged_numbers,
-    Category: _merged_labels,
-    Link: _merged_links,
-    Set: _merged_sets,
-    Text: _merged_texts,
-    Date: _merged_dates,
-    Quantity: _merged_quantities,
-}
 
 
 def _merged_fields(first: Any, second: Any) -> Any:

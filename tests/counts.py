@@ -1,6 +1,6 @@
 """A kind of leaf that somebody else might add: how many, a geometric belief. Tests of the table of kinds add it.
 
-`from counts import COUNT, Count`, then `monkeypatch.setitem(KINDS, Count, COUNT)`
+`from counts import COUNT, Count`, then `monkeypatch.setitem(KINDS, "count", COUNT)`
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.registry import LeafKind
+from kbdisk.schemas.kinds import LeafKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +100,6 @@ class Geometric:
         return Geometric(self.logit[rows], self.largest)
 
 
-COUNT = LeafKind("count", CountCodec, CountEncoder, CountDecoder, CountConfig)
+COUNT = LeafKind(
+    Count, Count(), (0, 7), codec=CountCodec, encoder=CountEncoder, decoder=CountDecoder, config=CountConfig
+)

@@ -17,13 +17,14 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [  # a part may import only itself and the parts of the rows above
     ["printable"],
     ["entity", "errors"],
+    ["plugins"],
     ["locks"],
     ["atomic"],
     ["schemas"],
     ["jsonio"],
+    ["styles"],
     ["loaders"],
     ["inspection"],
-    ["styles"],
     ["rng"],
     ["tensors"],
     ["leaves"],
@@ -38,6 +39,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["evaluation"],
     ["completion"],
     ["api", "sklearn"],
+    ["extend"],
     ["__init__"],
     ["cli"],
     ["__main__"],
@@ -46,13 +48,14 @@ GROUND = {
     "printable",
     "entity",
     "errors",
+    "plugins",
     "locks",
     "atomic",
     "schemas",
     "jsonio",
+    "styles",
     "loaders",
     "inspection",
-    "styles",
 }
 HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
 
@@ -210,6 +213,7 @@ def loaded_after(code: str) -> set[str]:
     [
         "import kbdisk",
         "import kbdisk.cli",
+        "import kbdisk.extend",
         "from kbdisk.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
         "from kbdisk.cli import main\ntry: main(['inspect', '--help'])\nexcept SystemExit: pass",
     ],

@@ -19,6 +19,8 @@ from kbdisk.entity import Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.model.estimates import INTERVAL_LEVEL
+from kbdisk.plugins import load_part
+from kbdisk.schemas.kinds import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,8 +70,8 @@ class Belief:
 
     @property
     def probabilities(self) -> dict[Any, float]:
-        """The probability of each label, the highest first; of a set, the probability that it has the label."""
-        raise AttributeError(f"{show(self.path)} is a {self.kind}: ask for its mean, median, interval or density")
+        """The probability of each value that can be listed, the highest first; of a set, of each of its members."""
+        return {_plain(self.value): self.confidence}
 
     def log_prob(self, value: Any) -> float:
         """The log-probability of a value in nats; of a number, that of one step of its resolution."""
@@ -130,6 +132,11 @@ class Belief:
 
 class NumberBelief(Belief):
     """A distribution over numbers: a density, and masses at those that repeat."""
+
+    @property
+    def probabilities(self) -> dict[Any, float]:
+        """Numbers have none: AttributeError."""
+        raise AttributeError(f"{show(self.path)} is a {self.kind}: ask for its mean, median, interval or density")
 
     @property
     def mean(self) -> float:
@@ -265,13 +272,9 @@ class TextBelief(Belief):
         return {text: math.exp(log_prob) for text, log_prob in self.row.beam(TEXT_BEAM_WIDTH)[0]}
 
 
-KINDS: dict[str, type[Belief]] = {
-    "number": NumberBelief,
-    "category": LabelBelief,
-    "link": LabelBelief,
-    "set": SetBelief,
-    "text": TextBelief,
-}
+def view_of(kind: str) -> type[Belief]:
+    """The class of beliefs about values of a kind, by the kind's row."""
+    return load_part(KINDS[kind].view) or Belief
 
 
 def _float(scalar: Tensor) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kbdisk.api.belief import KINDS, Belief
+from kbdisk.api.belief import Belief, view_of
 from kbdisk.api.source import Knowledge, LoadedSource, as_path
 from kbdisk.data.batch import Batch
 from kbdisk.data.dataset import CHUNK, batches
@@ -337,7 +337,7 @@ def beliefs_of(
         row = next(iter(belief.kinds.values())).belief
         given = known.get(slot.path, value.get(slot.path))
         unit = unit_of(trained.schema, class_name, slot.path)
-        by_path[slot.path] = KINDS[slot.kind](entity.id, slot.path, slot, row, given, recorded, unit)
+        by_path[slot.path] = view_of(slot.kind)(entity.id, slot.path, slot, row, given, recorded, unit)
     order = {path: place for place, path in enumerate(trained.schema.classes[class_name].properties)}
     return dict(sorted(by_path.items(), key=lambda pair: _property_place(order, pair[0])))
 

@@ -250,8 +250,12 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 def _legend(axes: Axes, lines: Sequence[Line]) -> None:
     from matplotlib.lines import Line2D
 
-    kinds = [kind for kind in COLOURS if any(line.kind == kind for line in lines)]
-    handles: list[Any] = [Line2D([], [], color=COLOURS[kind], linewidth=1.6, label=kind) for kind in kinds]
+    kinds = [
+        kind
+        for kind in dict.fromkeys([*COLOURS, *(line.kind for line in lines)])
+        if any(line.kind == kind for line in lines)
+    ]
+    handles: list[Any] = [Line2D([], [], color=COLOURS.get(kind, PALE), linewidth=1.6, label=kind) for kind in kinds]
     handles.insert(0, Line2D([], [], color=INK, linewidth=2.8, marker="o", markersize=5, label="mean of all"))
     handles.insert(1, Line2D([], [], color=INK, linewidth=1, linestyle=(0, (4, 3)), label="best constant"))
     axes.figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)

@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
-from kbdisk.completion.sidecar import RECORD_FORMATS, given_entities, sidecar_rows
+from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, read_path, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
-from kbdisk.loaders import KB, load, named_by, together
+from kbdisk.loaders import KB, format_row, load, named_by, together
 from kbdisk.loaders.naming import tells_apart
 from kbdisk.schemas.schema import Schema
 
@@ -102,7 +102,7 @@ def sources_of(knowledge: Knowledge) -> list[KB]:
 def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:
     """LoadError where several entities have one id, as filled values are recorded by it. RDF merges what has one id."""
     ids: set[str] = set()
-    for entity in entities if kb.format in RECORD_FORMATS else ():
+    for entity in entities if format_row(kb.format).has_records else ():
         if entity.id in ids:
             raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
         ids.add(entity.id)
@@ -114,7 +114,7 @@ def named_by_schema(kb: KB, schema: Schema) -> KB:
     A source that was completed with row numbers for ids keeps these.
     """
     paths = {schema_class.id for schema_class in schema.classes.values() if schema_class.id is not None}
-    if kb.options.id is not None or len(paths) != 1 or kb.format not in RECORD_FORMATS or len(kb.parts) > 1:
+    if kb.options.id is not None or len(paths) != 1 or not format_row(kb.format).has_records or len(kb.parts) > 1:
         return kb
     [path] = paths
     if not tells_apart(kb, path) or any(row.numbered for rows in (sidecar_rows(kb) or {}).values() for row in rows):

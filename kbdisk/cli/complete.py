@@ -465,7 +465,7 @@ class Job:
                 say(text)
 
     def _print_summary(self, completed: Completed, written: WriteResult, tables: str) -> None:
-        from kbdisk.completion.sidecar import BLOCK_FORMATS
+        from kbdisk.loaders import format_row
 
         if self.review:
             say(f"wrote {self.review}: decide on its rows, then: kbdisk apply {self.review}")
@@ -473,5 +473,5 @@ class Job:
         if written.hint is not None:
             say(written.hint)
         say_rendered(tables)
-        if self.target == "-" and self.format not in BLOCK_FORMATS and completed.summary.filled:
+        if self.target == "-" and not format_row(self.format).has_blocks and completed.summary.filled:
             say(UNMARKED)

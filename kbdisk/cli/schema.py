@@ -170,13 +170,23 @@ def check(
     context.exit(0 if fits and not findings.skipped else 1)
 
 
+def _known_language(language: str | None) -> str | None:
+    """The language of a schema; BadParameter where neither kbdisk nor an installed package reads it."""
+    from kbdisk.schemas.importers import IMPORTERS
+
+    if language is not None and language not in IMPORTERS:
+        raise click.BadParameter(f"expected one of {', '.join(IMPORTERS)}, got {language!r}.")
+    return language
+
+
 @schema.command("import")
 @click.argument("file")
 @click.option(
     "--from",
     "language",
-    type=click.Choice(["shacl", "jsonschema", "linkml"]),
-    help="The schema language of FILE, if its content does not tell it.",
+    metavar="LANGUAGE",
+    callback=lambda context, parameter, language: _known_language(language),
+    help="The schema language of FILE, if its content does not tell it: shacl, jsonschema, linkml, or one that an installed package adds.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not list what was left out.")
 def import_(file: str, language: str | None, quiet: bool) -> None:

@@ -12,13 +12,13 @@ from rich.text import Text
 from kbdisk.cli.tables import UNNAMED, build_table, counted, render, short_names, show_rest
 from kbdisk.entity import Path, show
 from kbdisk.schemas import kinds
-from kbdisk.schemas.composites import COMPOSITES, EACH, leaves_of, show_pattern
+from kbdisk.schemas.composites import EACH, leaves_of, name_of, show_pattern
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import VALUE, Quantity
-from kbdisk.schemas.kinds import KINDS, Category, Link, Number, Set
+from kbdisk.schemas.kinds import Category, Link, Number, Set
 from kbdisk.schemas.property import Property
 
 if TYPE_CHECKING:
@@ -209,8 +209,7 @@ def _show_unknown_classes(console: Console, findings: Findings, limit: int | Non
 
 def kind_name(kind: Kind) -> str:
     """The name of a kind of leaf or composite: `set of link`, `list of date`."""
-    names = {row[0]: name for name, row in [*KINDS.items(), *COMPOSITES.items()]}
-    name = names.get(type(kind), type(kind).__name__.lower())
+    name = name_of(kind)
     if isinstance(kind, Set):
         return f"set of {kind_name(kind.of)}"
     if isinstance(kind, Listed | Mapped):

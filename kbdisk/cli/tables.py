@@ -14,7 +14,7 @@ from kbdisk import entity
 from kbdisk.cli import screen
 from kbdisk.entity import Coordinate, Date, Known, Link, Quantity
 from kbdisk.loaders.files import standard_output
-from kbdisk.loaders.values.tagged_json import show_day
+from kbdisk.schemas.text.dates import show_day
 from kbdisk.schemas.text.names import last_word
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 from kbdisk.completion.constraints import Restriction
 from kbdisk.completion.gaps import Gap
-from kbdisk.completion.sidecar import BLOCK_FORMATS, Row, leaf_by_leaf, may_be_same, sidecar_rows, value_at
+from kbdisk.completion.sidecar import Row, leaf_by_leaf, may_be_same, sidecar_rows, value_at
 from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, read_path, show, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
-from kbdisk.loaders import KB
+from kbdisk.loaders import KB, format_row
 from kbdisk.loaders.files import SIDECAR, sidecar_of, writing
 from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas.text.numerals import is_number
@@ -164,7 +164,7 @@ def answers_in_blocks(kb: KB, time: str) -> dict[bytes, Answer]:
 
     A completion without any standing value gives no answers: the file was not edited, but is another one.
     """
-    rows = sidecar_rows(kb) if kb.format in BLOCK_FORMATS and len(kb.parts) == 1 else None
+    rows = sidecar_rows(kb) if format_row(kb.format).has_blocks and len(kb.parts) == 1 else None
     if rows is None:
         return {}
     answers: dict[bytes, Answer] = {}

@@ -36,7 +36,7 @@ from kbdisk.errors import LoadError
 from kbdisk.loaders import KB
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.values.tagged_json import decode, encode
-from kbdisk.schemas.kinds import KINDS
+from kbdisk.schemas.kinds import KINDS, Number
 from kbdisk.schemas.text import dates, numerals
 from kbdisk.schemas.text.numerals import is_number, measure
 
@@ -136,14 +136,14 @@ def corrected_value(text: str, proposed: Any, expected: Mapping[str, Any], ids: 
     """The value of a correction, as the source writes such values; ValueError where it is none of the kind."""
     value = _read(text, proposed, str(expected.get("kind", "")), ids)
     kind = KINDS.get(str(expected.get("kind", "")))
-    if kind is not None and not (kind.leaf is KINDS["number"].leaf and not is_number(value)):
+    if kind is not None and not (kind.type is Number and not is_number(value)):
         settings = {
             name: tuple(setting) if isinstance(setting, list) else setting
             for name, setting in expected.items()
             if name != "kind"
         }
         try:
-            leaf = kind.leaf(**settings)
+            leaf = kind.type(**settings)
         except TypeError:
             return value
         leaf.check(value)

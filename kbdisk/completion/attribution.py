@@ -417,16 +417,14 @@ class _Leaf:
             return cls(path, _number_overlaps(belief), values, [], [], [], [answer.interval for answer in predicted])
         if kind == SET:
             return cls._of_sets(predictor.codec, path, batch.slot[picked.kinds[kind].tokens], belief, values)
-        written = {
-            kind: codes[kind][:1].expand_as(codes[kind]) if kind != "text" else codes[kind][:1].expand(count, -1)
-        }
+        written = {kind: codes[kind][:1].expand_as(codes[kind])}
         shrunk = predictor.shrinker.probabilities(picked, batch, written)
         chances = [
             shrunk.get(answer.token, answer.confidence)
             for answer in estimate_values(predictor.codec, batch, picked, codes=written)
         ]
         before = [chances[0]] * count
-        if kind == "text":
+        if not hasattr(belief, "probs"):  # only the probability of the written value is known
             return cls(path, _overlaps(torch.tensor(chances)[:, None]), values, [values[0]] * count, chances, before)
         moved = _moved_labels(predictor.codec, batch.slot[picked.kinds[kind].tokens], belief.probs, values[0])
         return cls(path, _overlaps(belief.probs), values, [values[0]] * count, chances, before, moved=moved)

@@ -34,7 +34,7 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, derived_values
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.trained import Trained
 
 REPEATED = "unique, and another entity has the likeliest value"

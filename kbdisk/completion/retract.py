@@ -15,8 +15,6 @@ from typing import IO, Any, BinaryIO, NamedTuple
 
 from kbdisk.atomic import sync_folder
 from kbdisk.completion.sidecar import (
-    BLOCK_FORMATS,
-    CELL_FORMATS,
     Row,
     RowsOfEntities,
     leaf_by_leaf,
@@ -30,12 +28,11 @@ from kbdisk.entity import Entity, Path, show, without_places
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.inspection import is_class
 from kbdisk.jsonio import load_json
-from kbdisk.loaders import KB
+from kbdisk.loaders import KB, format_row
 from kbdisk.loaders.files import compressing, compression_of, sidecar_of, sidecars_of, stored_length, temporary, writing
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.schemas.text.names import refuse_unmet
 
-UNDONE_FORMATS = ("jsonld", "rdfxml")  # which take their values, and give them back, all at once
 NOTHING_FILLED = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
 NOT_AS_WRITTEN = (
     "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
@@ -86,9 +83,11 @@ def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) 
     if rows is None and not getattr(kb, "is_completed", False):
         raise LoadError(kb.name, NOTHING_FILLED.format(sidecar_of(kb.name).name))
     for option, chosen in ("--only", only), ("--class", classes):
-        if chosen and kb.format in UNDONE_FORMATS:
+        if chosen and format_row(kb.format).is_restored_at_once:
             raise ConfigError(option, ONLY_AT_ONCE.format(kb.format))
-    if kb.format in UNDONE_FORMATS and any(row.corrected for of_entity in (rows or {}).values() for row in of_entity):
+    if format_row(kb.format).is_restored_at_once and any(
+        row.corrected for of_entity in (rows or {}).values() for row in of_entity
+    ):
         raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
     plan, rows_of_entities = Retractable(kb), RowsOfEntities(rows or {}, [kb])
     paths: dict[Path, None] = {}
@@ -104,8 +103,8 @@ def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) 
         classes_read |= dict.fromkeys(entity.classes)
         is_chosen = not classes or any(is_class(name, chosen) for name in entity.classes for chosen in classes)
         entity_rows = [row._replace(path=kb.path_named(row.path)) for row in rows_of_entities.of(entity)]
-        entity_rows = [row for row in entity_rows if not row.corrected or kb.format in BLOCK_FORMATS]
-        if kb.format in BLOCK_FORMATS:
+        entity_rows = [row for row in entity_rows if not row.corrected or format_row(kb.format).has_blocks]
+        if format_row(kb.format).has_blocks:
             _take_blocks(plan, entity, entity_rows, is_wanted if is_chosen else _nothing)
         elif is_chosen:
             _take_rows(plan, entity, entity_rows, is_wanted)
@@ -160,7 +159,7 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
 def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
     """Take the values of rows that stand as they were written; of several rows of one place the last counts."""
     values: dict[Path, tuple[Any, Any]] = {}
-    cells = plan.kb.format in CELL_FORMATS
+    cells = format_row(plan.kb.format).has_cells
     for row in rows:
         data = load_json(row.line)
         if "edits" in data:
@@ -199,11 +198,11 @@ def retract(plan: Retractable) -> list[Placeless]:
         left = [*plan.left, *_restored(plan, text)]
         stay = {(id, path) for id, path, _ in left}
         gone = {line for place, line in plan.lines.items() if place not in stay} | plan.dropped
-        if kb.format in BLOCK_FORMATS:
+        if format_row(kb.format).has_blocks:
             _write_text(kb, text, several)
         for beside in sidecars_of(kb.path):
             _write_rest(beside, gone, several)
-        if kb.format not in BLOCK_FORMATS:
+        if not format_row(kb.format).has_blocks:
             _write_text(kb, text, several)
         kb.refuse_changed()
     plan.fillings = [filling for filling in plan.fillings if (filling.id, filling.path) not in stay]
@@ -213,7 +212,7 @@ def retract(plan: Retractable) -> list[Placeless]:
 def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
     """Write the text of the file without its fillings; returns the values that stay, and why."""
     kb = plan.kb
-    if kb.format not in UNDONE_FORMATS:
+    if not format_row(kb.format).is_restored_at_once:
         return kb.restore(plan.retractions, text)
     from kbdisk.loaders.rdf import retract
     from kbdisk.loaders.rdf.file import RdfFile

@@ -30,7 +30,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path as FilePath
 from typing import IO, Any
 
@@ -42,11 +42,12 @@ from kbdisk.loaders import KB
 from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.values import formulas
-from kbdisk.loaders.values.tagged_json import encode, show_day
-from kbdisk.schemas.composites.base import leaves_of, show_pattern
-from kbdisk.schemas.kinds import KINDS, kind_of
+from kbdisk.loaders.values.tagged_json import encode
+from kbdisk.schemas.composites import leaves_of, name_of, row_of, show_pattern
+from kbdisk.schemas.kinds import LeafKind
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text import numerals
+from kbdisk.schemas.text.dates import show_day
 from kbdisk.schemas.text.numerals import is_number
 
 WRITTEN = "written"
@@ -455,22 +456,16 @@ def expected_of(schema: Schema, of: str, path: Path) -> dict[str, Any]:
         if property.role == "ignore":
             continue
         for leaf, kind in leaves_of(top, property.kind):
-            if (
-                show_pattern(tuple(key for key in leaf if isinstance(key, str) and key)) == pattern
-                and type(kind) in _LEAVES
+            if show_pattern(tuple(key for key in leaf if isinstance(key, str) and key)) == pattern and isinstance(
+                row_of(kind), LeafKind
             ):
-                usual = KINDS[kind_of(kind)].leaf()
-                settings = {
-                    name: getattr(kind, name) for name in kind.__slots__ if getattr(kind, name) != getattr(usual, name)
-                }
+                values = {setting.name: (getattr(kind, setting.name), setting.default) for setting in fields(kind)}
+                settings = {name: value for name, (value, usual) in values.items() if value != usual}
                 plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
-                return {"kind": kind_of(kind), **{name: value for name, value in plain.items() if _is_plain(value)}}
+                return {"kind": name_of(kind), **{name: value for name, value in plain.items() if _is_plain(value)}}
         if show_pattern(top) == pattern:
             return {"kind": type(property.kind).__name__.lower()}
     return {}
-
-
-_LEAVES = {kind.leaf for kind in KINDS.values()}
 
 
 def _is_plain(value: Any) -> bool:

@@ -17,19 +17,15 @@ from typing import Any, NamedTuple
 from kbdisk.entity import Entity, Link, Path, Text, Tree, at, read_path, show, walk, with_values, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
-from kbdisk.loaders import KB, RDF_FORMATS
+from kbdisk.loaders import KB, format_row
 from kbdisk.loaders.files import sidecar_of, sidecars_of
 from kbdisk.loaders.table.cells import TRUTHS
 from kbdisk.loaders.values import columns
-from kbdisk.loaders.values.numbers import Separators
 from kbdisk.loaders.values.tagged_json import decode, encode
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.numerals import is_number
+from kbdisk.styles.numbers import Separators
 
-BLOCK_FORMATS = ("turtle", "trig", "ntriples", "nquads", "n3")  # their blocks say which values were filled in
-CELL_FORMATS = ("csv", "tsv", "parquet")
-RECORD_FORMATS = ("json", "jsonl", *CELL_FORMATS)  # each record is an entity, whatever its id
-COUNTING_FORMATS = ("json", *CELL_FORMATS)  # an entity's position is its number, not its line
 COUNTED_FROM_0 = (
     "expected rows that say `numbered`, as entities without an id count from 1, got rows of an older kbdisk, which counted"
     " rows of tables from 0. Complete the file anew as it was before, or move this file away: what it tells of then"
@@ -79,7 +75,7 @@ def sidecar_rows(kb: KB) -> Rows | None:
             lines_read |= {row.line for _, row in rows if len(sidecars) > 1}
             for id, row in rows:
                 here = _row_here(row, kb, number) if len(files) > 1 else row
-                here = here._replace(block=row.block and part.format in BLOCK_FORMATS)
+                here = here._replace(block=row.block and format_row(part.format).has_blocks)
                 by_id.setdefault(kb.id_here(number, id), []).append(here)
     return by_id
 
@@ -127,7 +123,7 @@ class RowsOfEntities:
         self.unmarked = {id for id, row in all_rows if not row.numbered and row.id_path is None and id.isdigit()}
         has_numbers = any(row.numbered for _, row in all_rows)
         with_new_ids = [kb for kb in kbs if kb.options.id is not None] if has_numbers else []
-        self.by_number = len(kbs) == 1 and bool(with_new_ids) and kbs[0].format in COUNTING_FORMATS
+        self.by_number = len(kbs) == 1 and bool(with_new_ids) and format_row(kbs[0].format).counts_records
         for kb in with_new_ids if not self.by_number else ():
             raise LoadError(_sidecar_name(kb), NUMBERS_FOR_IDS)
 
@@ -153,7 +149,7 @@ class RowsOfEntities:
 
     def _refuse_counted_from_0(self, entity: Entity) -> None:
         kb = entity.source
-        is_counted_from_0 = "0" in self.unmarked and getattr(kb, "format", "") in CELL_FORMATS
+        is_counted_from_0 = "0" in self.unmarked and format_row(getattr(kb, "format", "")).has_cells
         if is_counted_from_0 or entity.id in self.unmarked:
             raise LoadError(_sidecar_name(kb), COUNTED_FROM_0)
 
@@ -201,10 +197,10 @@ class GivenEntities(Iterable[Entity]):
 
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
         rows = [row._replace(path=self.kb.path_named(row.path)) for row in rows]
-        rows = [row for row in rows if not row.corrected or self.kb.format in BLOCK_FORMATS]
+        rows = [row for row in rows if not row.corrected or format_row(self.kb.format).has_blocks]
         beside = len(self.kb.parts) > 1
-        if self.kb.format not in BLOCK_FORMATS:
-            return _without_filled(entity, rows, cells=self.kb.format in CELL_FORMATS, beside=beside)
+        if not format_row(self.kb.format).has_blocks:
+            return _without_filled(entity, rows, cells=format_row(self.kb.format).has_cells, beside=beside)
         outside_blocks = [row for row in rows if not row.block and not row.corrected]
         return _without_filled(with_changes_given(entity, rows), outside_blocks, cells=False, beside=beside)
 
@@ -380,7 +376,7 @@ def _cell_readings(text: str) -> Iterator[Any]:
     if text in TRUTHS:
         yield TRUTHS[text]
     for separators in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):
-        if separators.see(text, 1) and separators.decimal is not None:
+        if separators.observe(text, 1) and separators.decimal is not None:
             yield separators.reader()(text)
 
 
@@ -395,16 +391,16 @@ class CarriedRows:
     """
 
     def __init__(self, kbs: Sequence[KB], format: str, *, in_place: bool = False, anew: bool = False) -> None:
-        has_blocks = not anew and len(kbs) == 1 and any(part.format in BLOCK_FORMATS for part in kbs[0].parts)
-        keeps_blocks = has_blocks and format in BLOCK_FORMATS
+        has_blocks = not anew and len(kbs) == 1 and any(format_row(part.format).has_blocks for part in kbs[0].parts)
+        keeps_blocks = has_blocks and format_row(format).has_blocks
         self.copies_all = in_place or (keeps_blocks and len(kbs[0].parts) == 1)
-        self.outside_blocks = OUTSIDE_BLOCKS if format in BLOCK_FORMATS and not self.copies_all else {}
+        self.outside_blocks = OUTSIDE_BLOCKS if format_row(format).has_blocks and not self.copies_all else {}
         self.in_blocks: dict[str, Any] = {} if keeps_blocks else self.outside_blocks
         keeps_format = len(kbs) == 1 and kbs[0].format == format
         self.lost_keys = (  # those that describe the text of the source
             () if keeps_format and not anew else ("edits",) if keeps_format else ("was", "edits")
         )
-        self.cells = any(kb.format in CELL_FORMATS for kb in kbs)
+        self.cells = any(format_row(kb.format).has_cells for kb in kbs)
         self.beside = any(len(kb.parts) > 1 for kb in kbs)
         by_id: dict[str, list[Row]] = {}
         self.ids_read: set[str] = set()
@@ -457,7 +453,7 @@ class CarriedRows:
 
 def contested_keys(kbs: Sequence[KB], format: str, *, anew: bool = False) -> Mapping[str, str]:
     """The IRIs to write for keys that several predicates share, in the sidecar of a target of a format."""
-    if format not in RDF_FORMATS or (not anew and len(kbs) == 1 and kbs[0].keeps_bytes(format)):
+    if not format_row(format).is_rdf or (not anew and len(kbs) == 1 and kbs[0].keeps_bytes(format)):
         return {}
     return {key: iri for kb in kbs for key, iri in kb.contested().items()}
 

@@ -9,9 +9,9 @@ from typing import IO, Any
 
 from kbdisk.completion.answers import without_lines
 from kbdisk.completion.provenance import line, write_sidecar
-from kbdisk.completion.sidecar import BLOCK_FORMATS, OUTSIDE_BLOCKS, CarriedRows, contested_keys
+from kbdisk.completion.sidecar import OUTSIDE_BLOCKS, CarriedRows, contested_keys
 from kbdisk.entity import Completion
-from kbdisk.loaders import KB
+from kbdisk.loaders import KB, format_row
 from kbdisk.loaders.files import sidecar_of, temporary
 from kbdisk.loaders.formats import Beside, WritePlan, target_format
 from kbdisk.loaders.kb import Report
@@ -45,7 +45,7 @@ def write_completions(
             )  # fmt: skip
     name = target_format(kbs, target, format)
     carried = CarriedRows(kbs, name, in_place=in_place)
-    is_outside_blocks = name in BLOCK_FORMATS and (len(kbs) > 1 or not kbs[0].keeps(name))
+    is_outside_blocks = format_row(name).has_blocks and (len(kbs) > 1 or not kbs[0].keeps(name))
     earlier: list[bytes] = []
     marks: Mapping[str, Any] = OUTSIDE_BLOCKS if is_outside_blocks else {}
     items: Any = _kept(completions, kept, carried, earlier, answered, marks)

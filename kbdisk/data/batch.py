@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from kbdisk.schemas.kinds import KINDS
+
 NOBODY = -1  # the number of an entity without an id
 FLAT = ("entity", "slot", "known", "fixed", "absent", "rarity")  # of a batch: what is true of tokens, one by one
-PADDING = {"text": 0, "set": -1}  # the kinds whose codes (n, L) are of any length, and what fills up the shorter ones
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,10 @@ class Batch:
     def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
         """Itself with these codes at some of a kind's tokens (indices within the kind), now known."""
         old = self.values[kind]
-        if kind in PADDING:
+        padding = KINDS[kind].padding
+        if padding is not None:
             longest = max(old.shape[1], codes.shape[1])
-            old, codes = (F.pad(one, (0, longest - one.shape[1]), value=PADDING[kind]) for one in (old, codes))
+            old, codes = (F.pad(one, (0, longest - one.shape[1]), value=padding) for one in (old, codes))
         values = {**self.values, kind: old.index_copy(0, rows, codes)}
         known = self.known.index_fill(0, rows + self.spans[kind][0], True)
         return replace(self, values=values, known=known)

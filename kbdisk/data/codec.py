@@ -23,11 +23,12 @@ from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import asking
-from kbdisk.data.slots import BY_NAME, CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
+from kbdisk.data.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.kinds import nearest
@@ -238,7 +239,7 @@ class Codec:
     def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Tokenizer | None = None) -> Codec:
         """Itself again; ValueError where the schema does not have what it needs."""
         codecs = [
-            BY_NAME[codec_data["kind"]].codec.from_json(codec_data["data"], words) for codec_data in data["codecs"]
+            LEARNT_KINDS[codec_data["kind"]].codec.from_json(codec_data["data"], words) for codec_data in data["codecs"]
         ]
         config = CodecConfig.from_json(data["config"])
         pools = Pools.of(schema, config.pooling)

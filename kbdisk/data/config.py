@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kbdisk.data.slots import BY_NAME, SHARING
+from kbdisk.data.slots import SHARING
+from kbdisk.leaves.registry import LEARNT_KINDS
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class CodecConfig:
     def __post_init__(self) -> None:
         if self.sharing not in SHARING:
             raise ValueError(f"expected one of {', '.join(SHARING)} for sharing, got {self.sharing!r}")
-        unknown = self.kinds.keys() - BY_NAME.keys()
+        unknown = self.kinds.keys() - LEARNT_KINDS.keys()
         if unknown:
-            raise ValueError(f"expected kinds among {', '.join(BY_NAME)}, got {', '.join(sorted(unknown))}")
-        whole = {name: self.kinds.get(name) or kind.config() for name, kind in BY_NAME.items()}
+            raise ValueError(f"expected kinds among {', '.join(LEARNT_KINDS)}, got {', '.join(sorted(unknown))}")
+        whole = {name: self.kinds.get(name) or kind.config() for name, kind in LEARNT_KINDS.items()}
         object.__setattr__(self, "kinds", whole)
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +55,11 @@ class CodecConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CodecConfig:
         """Itself again."""
-        kinds = {name: BY_NAME[name].config(**_tuples(told)) for name, told in data["kinds"].items()}
+        kinds = {
+            name: LEARNT_KINDS[name].config(**_tuples(told))
+            for name, told in data["kinds"].items()
+            if name in LEARNT_KINDS  # a kind that was installed when the codec was written, and that no slot may have
+        }
         return cls(**{**data, "evidence": EvidenceConfig(**data["evidence"]), "kinds": kinds})
 
 

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from kbdisk.data.batch import PADDING
 from kbdisk.data.dataset import Codes, RaggedCodes, Tokens
 from kbdisk.data.graph import targets
 from kbdisk.data.index import Index, Ints
@@ -29,6 +28,7 @@ from kbdisk.data.parse import Reading
 from kbdisk.data.queries import Ask, Table
 from kbdisk.data.slots import Over
 from kbdisk.entity import Path, show
+from kbdisk.schemas.kinds import KINDS
 
 UNKNOWN = -1  # in the place of a value, where one is asked for
 
@@ -276,9 +276,10 @@ def _problems(codec: Any, values: Sequence[Any], start: int = 0) -> list[tuple[i
 
 def _stacked(kind: str, parts: Sequence[Tensor]) -> Codes | RaggedCodes:
     """The codes of several columns under one blank."""
-    if kind not in PADDING:
+    padding = KINDS[kind].padding
+    if padding is None:
         return Codes(torch.cat([parts[0].new_zeros(1, *parts[0].shape[1:]), *parts]))
-    there = [part != PADDING[kind] for part in parts]
+    there = [part != padding for part in parts]
     lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in there)])
     flat = torch.cat([part[is_code] for part, is_code in zip(parts, there, strict=True)])
-    return RaggedCodes(flat, lengths.cumsum(0), PADDING[kind])
+    return RaggedCodes(flat, lengths.cumsum(0), padding)

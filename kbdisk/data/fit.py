@@ -19,7 +19,6 @@ from kbdisk.data.patterns import Met, Patterns
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import (
     ANY,
-    BY_NAME,
     CLASSES,
     SHARING,
     Over,
@@ -35,9 +34,10 @@ from kbdisk.data.slots import (
 from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
 from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Link, Path, Text
-from kbdisk.leaves.registry import KINDS
+from kbdisk.leaves.registry import LEARNT_KINDS, learnt_kind, learnt_leaf
 from kbdisk.leaves.tokenizer import Tokenizer
-from kbdisk.schemas.kinds import Set
+from kbdisk.plugins import load_part
+from kbdisk.schemas.kinds import KINDS, Set
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.schema import Schema
 
@@ -92,19 +92,20 @@ def fit(
     if any(classes for _, classes in gathered.classes):
         leaves[CLASS_SOURCE] = class_leaf()
         values[CLASS_SOURCE] = [name for one in gathered.classes for name in gathered.superclasses.of(*one)]
-    kinds = {source: KINDS[type(leaf)].name for source, leaf in leaves.items()}
+    kinds = {source: learnt_kind(leaf) for source, leaf in leaves.items()}
     order = sorted(leaves, key=lambda source: (source.of, path_key(source.path)))
     words = _words([(leaves[one], kinds[one], values[one]) for one in order], config, gathered.names)
 
     codecs = {
-        one: BY_NAME[kinds[one]].codec.fit(leaves[one], values[one], config.kinds[kinds[one]], words) for one in order
+        one: LEARNT_KINDS[kinds[one]].codec.fit(learnt_leaf(leaves[one]), values[one], config.kinds[kinds[one]], words)
+        for one in order
     }
     if gathered.names:
         codecs = {
             one: codec.with_names(gathered.names) if hasattr(codec, "with_names") else codec
             for one, codec in codecs.items()
         }
-    entropies = {one: ENTROPIES.get(kinds[one], _of_values)(values[one], codecs[one]) for one in gathered.values}
+    entropies = {one: _entropy_of(kinds[one])(values[one], codecs[one]) for one in gathered.values}
     counts = {one: len(values[one]) for one in order}
     groups = groups_of(kinds, counts, lambda each: SHARING[config.sharing](each, config.own, config.enough))
     make = Making(gathered, leaves, kinds, codecs, groups, entropies)
@@ -280,12 +281,17 @@ def _labels(leaf: Any, values: Sequence[Any], names: Names) -> Iterator[str]:
 # ---------------------------------------------------------------- how much there is to know of a property
 
 
+def _entropy_of(kind: str) -> Callable[[Sequence[Any], Any], float]:
+    """The entropy of values of a kind, by its row."""
+    return load_part(KINDS[kind].entropy) or _of_values
+
+
 def _of_values(values: Sequence[Any], codec: Any) -> float:
     """The entropy of values, by how often each is met."""
     return _entropy(Counter(map(_hashable, values)).values())
 
 
-def _of_texts(values: Sequence[Any], codec: Any) -> float:
+def entropy_of_texts(values: Sequence[Any], codec: Any) -> float:
     """The entropy of a text's tokens, by how often each is met, times how many it has."""
     some = values[:: max(1, len(values) // SAMPLE)]
     codes = codec.encode(some)
@@ -293,13 +299,10 @@ def _of_texts(values: Sequence[Any], codec: Any) -> float:
     return _entropy(tokens.bincount().tolist()) * len(tokens) / len(some)
 
 
-def _of_sets(values: Sequence[Any], codec: Any) -> float:
+def entropy_of_sets(values: Sequence[Any], codec: Any) -> float:
     """The entropy of whether each member is in."""
     members = Counter(one for value in values for one in {_hashable(each) for each in value})
     return sum(_entropy((count, len(values) - count)) for count in members.values())
-
-
-ENTROPIES: Mapping[str, Callable[[Sequence[Any], Any], float]] = {"text": _of_texts, "set": _of_sets}
 
 
 def _entropy(counts: Iterable[int]) -> float:

@@ -6,13 +6,13 @@ population of a city that is the capital of a country has the path capital.popul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kbdisk.entity import Path
-from kbdisk.leaves.registry import KINDS, LeafKind
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.schemas.composites import Composite, Kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -24,25 +24,6 @@ CLASSES: Path = ("@class",)  # where an entity's classes stand, as evidence
 ANY = ""  # in the place of the class that evidence comes to, where it does not matter
 INCOMING = "^"  # begins the first key of a path that stands for links from a class
 TOGETHER = "~"  # begins the key of a path behind which stands what several entities tell together
-
-
-class _ByName(Mapping[str, LeafKind]):
-    """The rows of KINDS by name, in their order, those that were added since included."""
-
-    def __getitem__(self, name: str) -> LeafKind:
-        return self._rows()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows())
-
-    def __len__(self) -> int:
-        return len(self._rows())
-
-    def _rows(self) -> dict[str, LeafKind]:
-        return {kind.name: kind for kind in KINDS.values()}
-
-
-BY_NAME: Mapping[str, LeafKind] = _ByName()
 
 
 class Over(NamedTuple):
@@ -63,7 +44,7 @@ class Slot:
     of: str  # the class; of several that share it the first
     path: Path
     leaf: Any
-    kind: str  # a name in KINDS
+    kind: str  # a name in LEARNT_KINDS
     codec: Any  # a LeafCodec; one for all places of a list, and for evidence that of what is read
     role: Role
     over: Over | None  # the link, where the role is evidence
@@ -177,7 +158,7 @@ def groups_of(
 ) -> dict[Source, int]:
     """The group of each codec: its own, in order, or the last of its kind, which the rest share."""
     groups: dict[Source, int] = {}
-    for kind in BY_NAME:
+    for kind in LEARNT_KINDS:
         members = sorted((one for one in kinds if kinds[one] == kind), key=lambda one: (one.of, path_key(one.path)))
         own = chosen({one: counts[one] for one in members})
         first = {one: place for place, one in enumerate(each for each in members if each in own)}
@@ -187,7 +168,7 @@ def groups_of(
 
 def slot_order() -> Callable[[Slot], tuple[Any, ...]]:
     """The key to sort slots by, whatever order the schema has: by kind, group, class and path."""
-    order = {name: place for place, name in enumerate(BY_NAME)}
+    order = {name: place for place, name in enumerate(LEARNT_KINDS)}
 
     def key(slot: Slot) -> tuple[Any, ...]:
         over = (slot.over.of, path_key(slot.over.link), slot.over.incoming, slot.over.told) if slot.over else ()

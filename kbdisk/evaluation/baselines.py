@@ -15,7 +15,7 @@ from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import Place, Source, counts_of, places_of
 from kbdisk.entity import Completion, Entity, Filled, Path
-from kbdisk.leaves.registry import KINDS
+from kbdisk.leaves.registry import learnt_kind
 from kbdisk.metrics import fit_constant
 from kbdisk.schemas.composites.base import apply_kind, join_kind
 from kbdisk.schemas.composites.listed import Listed
@@ -115,7 +115,7 @@ class Baseline(ABC):
 
     def kind(self, leaf: Leaf) -> str:
         """The name of the kind of a leaf: number, category, link, set, text."""
-        return KINDS[type(self.leaf(leaf))].name
+        return learnt_kind(self.leaf(leaf))
 
     # ------------------------------------------------------------ leaves
 

@@ -5,6 +5,7 @@
     number            its code, itself standardised, and signs of its hash: equal numbers have equal ones
     category, link    signs of its hash
     text              its character n-grams (kbdisk.leaves.text.encoder), projected at random
+    any other kind    the columns of its row in KINDS, if it has any
 
 The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same columns
 for different properties: they are never compared.
@@ -17,9 +18,9 @@ B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,16 +30,13 @@ from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.experts.base import SET
 from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text.encoder import CharacterNgrams
+from kbdisk.plugins import load_part
+from kbdisk.schemas.kinds import KINDS
 
 NUMBER = "number"
 NUMBER_HASH, LABEL_HASH, TEXT_HASH = 8, 12, 48  # columns of a number's hash, of a label's, of a text
-BLOCKS: Mapping[str, tuple[int, ...]] = {  # the sizes of each kind's blocks
-    NUMBER: (1, 1, NUMBER_HASH),
-    "category": (LABEL_HASH,),
-    "link": (LABEL_HASH,),
-    "text": (TEXT_HASH,),
-}
 LABELLED = ("category", "link")
 BUCKETS = 1 << 15  # of character n-grams
 MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
@@ -49,6 +47,26 @@ MAX_LABEL_COLUMNS = 64  # of one property
 
 
 # ---------------------------------------------------------------- for distances and kernels
+
+
+class HashedColumns(NamedTuple):
+    """The columns of a kind: the part `features` of its row."""
+
+    blocks: tuple[int, ...]  # the sizes of the blocks; f in all
+    make: Callable[
+        [list[Any], Any], Any
+    ]  # (the codecs of its slots, tokenizer) -> columns (n, f) of codes and slots (n,)
+
+
+def blocks_of(kind: str) -> tuple[int, ...]:
+    """The sizes of the blocks of a kind; none where it has no columns."""
+    columns = _columns_of(kind)
+    return () if columns is None else columns.blocks
+
+
+def _columns_of(kind: str) -> HashedColumns | None:
+    columns: HashedColumns | None = load_part(KINDS[kind].features)
+    return columns
 
 
 @dataclass(frozen=True)
@@ -70,12 +88,14 @@ class HashedFeatures:
         for number in slots.tolist():
             slot, group = codec.slots[number], codec.together(number)
             start[number], blocks[number] = widths.get(group, 0), block_counts.get(group, 0)
-            widths[group] = int(start[number]) + sum(BLOCKS[slot.kind])
-            block_counts[group] = int(blocks[number]) + len(BLOCKS[slot.kind])
-        numbers = [slot.codec for slot in codec.slots if slot.kind == NUMBER]
-        kinds: dict[str, Any] = {NUMBER: _NumberColumns(numbers), "category": _label_columns, "link": _label_columns}
-        if codec.words:
-            kinds["text"] = _TextColumns(codec.words.spelling)
+            widths[group] = int(start[number]) + sum(blocks_of(slot.kind))
+            block_counts[group] = int(blocks[number]) + len(blocks_of(slot.kind))
+        made = {
+            kind: columns.make([slot.codec for slot in codec.slots if slot.kind == kind], codec.words)
+            for kind in LEARNT_KINDS
+            if (columns := _columns_of(kind)) is not None
+        }
+        kinds = {kind: make for kind, make in made.items() if make is not None}
         first = {kind: next((n for n, slot in enumerate(codec.slots) if slot.kind == kind), 0) for kind in kinds}
         return cls(start, blocks, max(widths.values(), default=0), first, kinds)
 
@@ -91,7 +111,7 @@ class HashedFeatures:
         block = torch.full((self.width,), -1)
         for number, other in enumerate(codec.slots):
             if codec.together(number) == codec.together(slot) and self.start[number] >= 0:
-                sizes = torch.tensor(BLOCKS[other.kind])
+                sizes = torch.tensor(blocks_of(other.kind))
                 of_columns = torch.arange(len(sizes)).repeat_interleave(sizes)
                 start = int(self.start[number])
                 block[start : start + len(of_columns)] = int(self.blocks[number]) + of_columns
@@ -101,7 +121,7 @@ class HashedFeatures:
         """A table (n, F) whose columns of a slot become NaN."""
         start = int(self.start[slot])
         if start >= 0:
-            table[:, start : start + sum(BLOCKS[codec.slots[slot].kind])] = torch.nan
+            table[:, start : start + sum(blocks_of(codec.slots[slot].kind))] = torch.nan
         return table
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
@@ -124,7 +144,7 @@ def most_frequent_slots(codec: Codec, most: int) -> Tensor:
     """The slots of each class that most entities have, ascending."""
     slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, slot in enumerate(codec.slots):
-        if slot.kind in BLOCKS and slot.count:
+        if blocks_of(slot.kind) and slot.count:
             slots[codec.together(number)].append((-slot.count, number))
     chosen = sorted(number for group in slots.values() for _, number in sorted(group)[:most])
     return torch.tensor(chosen, dtype=torch.long)
@@ -160,10 +180,10 @@ def _label_columns(codes: Tensor, slot: Tensor) -> Tensor:
 
 
 class _TextColumns(nn.Module):
-    def __init__(self, spelling: list[bytes]) -> None:
+    def __init__(self, tokenizer: Any) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
-            self.grams = CharacterNgrams(spelling, TEXT_HASH, BUCKETS).requires_grad_(False).eval()
+            self.grams = CharacterNgrams(tokenizer.spelling, TEXT_HASH, BUCKETS).requires_grad_(False).eval()
         buckets = torch.arange(BUCKETS)  # hashed, not drawn: stored features have to fit in every process
         signs = hash_signs(buckets, TEXT_HASH // 2), hash_signs(buckets + BUCKETS, TEXT_HASH // 2)
         self.grams.table.copy_(torch.cat(signs, 1))
@@ -181,6 +201,11 @@ def hash_signs(keys: Tensor, count: int) -> Tensor:
     bits = key[:, None] >> torch.arange(24, 24 + count, device=keys.device) & 1
     signs: Tensor = (2.0 * bits - 1) / (2 * count) ** 0.5
     return signs
+
+
+NUMBER_COLUMNS = HashedColumns((1, 1, NUMBER_HASH), lambda codecs, tokenizer: _NumberColumns(codecs))
+LABEL_COLUMNS = HashedColumns((LABEL_HASH,), lambda codecs, tokenizer: _label_columns)
+TEXT_COLUMNS = HashedColumns((TEXT_HASH,), lambda codecs, tokenizer: _TextColumns(tokenizer) if tokenizer else None)
 
 
 # ---------------------------------------------------------------- for trees

@@ -44,7 +44,14 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.config import GaussianProcessConfig
-from kbdisk.experts.features import BLOCKS, NUMBER, NUMBER_HASH, HashedFeatures, known_labels, most_frequent_slots
+from kbdisk.experts.features import (
+    NUMBER,
+    NUMBER_COLUMNS,
+    NUMBER_HASH,
+    HashedFeatures,
+    known_labels,
+    most_frequent_slots,
+)
 from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import Masked, Sides, chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.weights import limited
@@ -375,7 +382,7 @@ class ExampleMaker:
         for number, other in enumerate(self.codec.slots):
             start = int(self.featurizer.start[number])
             if self.codec.together(number) == group and other.kind == NUMBER and start >= 0:
-                hashes = start + sum(BLOCKS[NUMBER]) - NUMBER_HASH
+                hashes = start + sum(NUMBER_COLUMNS.blocks) - NUMBER_HASH
                 block[hashes : hashes + NUMBER_HASH] = -1
         return torch.where((~examples.features.isnan()).any(0), block.to(examples.features.device), -1)
 

@@ -22,7 +22,7 @@ from kbdisk.data import Codec
 from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Trees
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
-from kbdisk.experts.features import BLOCKS, HashedFeatures, OneHotFeatures
+from kbdisk.experts.features import HashedFeatures, OneHotFeatures, blocks_of
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KINDS as KNN_KINDS
@@ -154,7 +154,7 @@ def _label_count(codec: Codec, slot: int) -> int:
 
 
 def _features(codec: Codec, slots: Tensor) -> HashedFeatures:
-    if any(not 0 <= slot < len(codec.slots) or codec.slots[slot].kind not in BLOCKS for slot in slots.tolist()):
+    if any(not 0 <= slot < len(codec.slots) or not blocks_of(codec.slots[slot].kind) for slot in slots.tolist()):
         raise ValueError("slots: properties of another model")
     return HashedFeatures.of(codec, slots.cpu()).to(slots.device)
 

@@ -26,7 +26,7 @@ from kbdisk.leaves.embeddings import LABEL_EMBEDDINGS, LABEL_SCORES
 from kbdisk.leaves.labels import UNKNOWN_LABEL, Columns, Labels, distinct, with_placeholder
 from kbdisk.leaves.layers import Readout, residual_blocks, score_table
 from kbdisk.rng import thread_generator
-from kbdisk.schemas.kinds import Boolean, Category, Label
+from kbdisk.schemas.kinds import Category, Label
 
 MIN_PROBABILITY = 1e-30  # of which a logarithm is taken
 ORDERS = ("softmax", "cumulative")
@@ -58,10 +58,8 @@ class CategoryCodec:
     ordered: bool = False
 
     @classmethod
-    def fit(cls, leaf: Category | Boolean, values: Sequence[Any], config: Any = None, tokenizer: Any = None) -> Self:
+    def fit(cls, leaf: Category, values: Sequence[Any], config: Any = None, tokenizer: Any = None) -> Self:
         """The labels that the leaf lists, and those of the values where others are allowed."""
-        if isinstance(leaf, Boolean):
-            return cls(Labels.fit((False, True), values, open=False))
         return cls(Labels.fit(leaf.values, values, open=not leaf.closed, sort=leaf.ordered), leaf.ordered)
 
     def encode(self, values: Sequence[Any]) -> Tensor:

@@ -20,7 +20,8 @@ from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs
-from kbdisk.schemas.kinds import MAX_EXACT
+from kbdisk.plugins import load_part
+from kbdisk.schemas.kinds import KINDS, MAX_EXACT
 
 INTERVAL_LEVEL = 0.9
 STEPS_PER_INTERVAL = 100  # a number is rounded to about this share of its interval
@@ -110,10 +111,8 @@ def _estimates_of_kind(
         middle = belief.values(codes)
         within = tolerances(codec, batch.slot[tokens], middle)  # (q,)
         confidence = (belief.cdf(middle + within) - belief.cdf(middle - within - 1e-9)).clamp(0, 1)
-    elif kind == "set":
-        confidence = _expected_precision(asked.belief, codes)
     else:
-        confidence = asked.belief.log_prob(codes).exp()
+        confidence = (load_part(KINDS[kind].confidence) or probability)(asked.belief, codes)
     entities, slots, numbers = batch.entity[tokens].tolist(), batch.slot[tokens].tolist(), tokens.tolist()
     for i, (entity, slot, token) in enumerate(zip(entities, slots, numbers, strict=True)):
         interval = None if low is None or high is None else (low[i], high[i])
@@ -131,7 +130,12 @@ def _ranks(belief: NumberBelief, truth: Tensor, generator: Generator | None) -> 
     return (below + draw * (up_to - below)).clamp(0, 1)
 
 
-def _expected_precision(belief: Any, codes: Tensor) -> Tensor:
+def probability(belief: Any, codes: Tensor) -> Tensor:
+    """(q,) the probability of the codes."""
+    return belief.log_prob(codes).exp()  # type: ignore[no-any-return]
+
+
+def expected_precision(belief: Any, codes: Tensor) -> Tensor:
     """(q,) the expected share of the stated members that are right; of an empty set the probability that it is empty."""
     is_member = codes >= 0
     probabilities = belief.probs.gather(1, codes.clamp(min=0)).where(is_member, 0)

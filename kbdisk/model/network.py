@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from kbdisk.data import Codec
 from kbdisk.data.batch import Batch
-from kbdisk.data.slots import BY_NAME, Slot
+from kbdisk.data.slots import Slot
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.layers import Readout, attention_scale
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text import build_reader
 from kbdisk.model.attention import EntityEncoder, build_layout
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
@@ -169,8 +170,8 @@ class KindModules(nn.Module):
         for kind, slots in slots_of.items():
             setting = setting_of(codec, kind, config, reader)
             codecs = [slot.codec for slot in slots]
-            self.encoders[kind] = BY_NAME[kind].encoder(codecs, setting)
-            self.decoders[kind] = BY_NAME[kind].decoder(codecs, setting)
+            self.encoders[kind] = LEARNT_KINDS[kind].encoder(codecs, setting)
+            self.decoders[kind] = LEARNT_KINDS[kind].decoder(codecs, setting)
 
     def read(self, batch: Batch, tokens: Tensor, path: Tensor) -> Tensor:
         """(n,) visible tokens, (n, D) their paths -> (n, D) their encoded values."""

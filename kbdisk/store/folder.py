@@ -50,7 +50,7 @@ from kbdisk.store.files import (
     checksum,
     refuse_output_path,
 )
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Member, Record, Trained
 

@@ -4,9 +4,7 @@
     styles.place(entity, ("launch",), Date(2011, 3))     {("launch",): "2011-03"}
                                                          {("launch", "month"): 3} where the year is given already
 
-The schema says what a value is, the knowledge base how it is spelt.
+The schema says what a value is, the knowledge base how it is written. What is learnt here is the form of a value in a tree,
+which all formats share; a format adds how that form is spelt in its text. A writer also meets values without a schema: these
+resemble the examples at their path.
 """
-
-from kbdisk.styles.styles import Styles
-
-__all__ = ["Styles"]

@@ -1,18 +1,50 @@
-"""Habits: how the values at one path are written. The counts of their forms, and how their numbers are spelt, as plain data."""
+"""How the values at one place are written: what each format has for its places, and the habits of paths as plain data.
+
+A place is a path of a schema or a JSON source, a column of a table, a predicate of RDF. Its values are observed, and a new value
+is written in the most common of their forms that can express it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from kbdisk.schemas.text import numerals
-from kbdisk.schemas.text.numerals import Number, has_int
+from kbdisk.styles.numbers import NumberSpelling
 
 MAX_FORMS = 200  # that are counted at each path; by then the common ones are among them
 COUNTS = ("padded", "alone", "listed", "empty")  # of a habit, by their names in a file
+
+
+FormT = TypeVar("FormT")
+WrittenT = TypeVar("WrittenT")
+
+
+@runtime_checkable
+class PlaceStyle(Protocol):
+    """How the values at one place of a source are written. What is observed and written is the format's: values, cells, terms.
+
+    Each format has one: `Examples` (styles/kinds.py) for paths of JSON, `Column` (loaders/table/cells.py), `PredicateTemplates`
+    (loaders/rdf/styles.py).
+    """
+
+    def observe(self, raw: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Take in what stands at the place."""
+
+    def write(self, value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A new value as those are written; ValueError, with the reason, where none of their forms can express it."""
+
+
+def write_in_first_form(forms: Iterable[FormT], write: Callable[[FormT], WrittenT]) -> WrittenT:
+    """What `write` makes of the first form that it raises no ValueError for; where there is none, the first reason."""
+    reason = ""
+    for form in forms:
+        try:
+            return write(form)
+        except ValueError as error:
+            reason = reason or str(error)
+    raise ValueError(reason)
 
 
 class Form(NamedTuple):
@@ -23,65 +55,6 @@ class Form(NamedTuple):
 
 
 TYPED = Form("typed")  # as what it is: a Date, a Quantity, a Link
-
-
-@dataclass(slots=True)
-class NumberSpelling:
-    """How the numbers at one path are spelt: 5 or 5.0, and as text with which decimals, commas and zeros."""
-
-    whole: int = 0  # whole numbers that are integers
-    pointed: int = 0  # whole numbers that are floats: 5.0
-    fewest: int | None = None  # decimals of texts
-    commas: int = 0  # texts of a thousand or more with commas, less those without
-    shortest: int = 0  # digits of texts before the point
-    longest: int = 0
-    zeros: bool = False  # whether a text has a leading zero
-
-    def observe(self, value: Number) -> None:
-        """Count a number that is stored as a number."""
-        if isinstance(value, int):
-            self.whole += 1
-        elif has_int(value):
-            self.pointed += 1
-
-    def observe_text(self, text: str) -> None:
-        """Count a number that is stored as text."""
-        before, _, decimals = text.strip().lstrip("+-").partition(".")
-        if "e" in text or "E" in text:
-            return
-        digits = before.replace(",", "")
-        self.fewest = len(decimals) if self.fewest is None else min(self.fewest, len(decimals))
-        self.shortest = min(self.shortest, len(digits)) if self.longest else len(digits)
-        self.longest = max(self.longest, len(digits))
-        self.zeros = self.zeros or (len(digits) > 1 and digits[0] == "0")
-        if len(digits) > 3:
-            self.commas += 1 if "," in before else -1
-
-    def typed(self, value: Any) -> Any:
-        """A number as an integer or a float, as the observed ones are."""
-        if isinstance(value, bool) or not has_int(value):
-            return value
-        if not isinstance(value, int):
-            return int(value) if self.whole > self.pointed else value
-        return float(value) if self.pointed > self.whole and abs(value) < 1 << 53 else value
-
-    def text(self, value: Any) -> str:
-        """A number as text, spelt as the observed ones are."""
-        exact = value if isinstance(value, Decimal) else Decimal(numerals.show(value))
-        before, _, decimals = f"{exact.copy_abs():f}".partition(".")
-        if self.zeros and self.shortest == self.longest:
-            before = before.zfill(self.longest)
-        if self.commas > 0:
-            before = f"{int(before):,}"
-        decimals = decimals.rstrip("0").ljust(self.fewest or 0, "0")
-        return ("-" if exact < 0 else "") + before + ("." + decimals if decimals else "")
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself from its fields by name."""
-        counts = {name: int(data[name]) for name in ("whole", "pointed", "commas", "shortest", "longest")}
-        fewest = None if data["fewest"] is None else int(data["fewest"])
-        return cls(**counts, fewest=fewest, zeros=bool(data["zeros"]))
 
 
 @dataclass(slots=True)

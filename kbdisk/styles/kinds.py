@@ -1,11 +1,15 @@
-"""Styles per kind: KIND_STYLES has for each kind how a value is observed, in which forms it is written, and how its missing parts are filled.
+"""Styles per kind: how a value is observed, in which forms it is written, and how its missing parts are filled.
+
+A form is a value of Python in a tree; how it is spelt in a file is the format's business. Where there is no schema, a value takes
+the form that its neighbours seem to have (`Examples`).
 
     numbers, labels, truths, texts, links    as themselves, or as a string; a text in a language
     dates           parts, years, ISO strings, or strings in the schema's order with the usual separators and zeros
     quantities      parts with value and unit, text such as 6.9 kg or $6.90, or bare numbers in the main unit
     coordinates     parts, pairs, text
+    other kinds     parts, text, or as themselves
 
-To add a kind: one row, and an example in tests/test_styles.py.
+The row of a kind names its style; a new style needs an example in tests/styles/test_styles.py.
 
 The layout of a date is its text with Y, M and D in the place of its numbers: Y-M-D, D. M. Y, Y-00-00, Y-M-DT00:00:00Z. A new
 date has a time of day where most have the same one. Where each has a time of its own, no date is written without one.
@@ -13,14 +17,18 @@ date has a time of day where most have the same one. Where each has a time of it
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from decimal import Decimal
 from math import isclose
 from typing import Any, NamedTuple
 
-from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text
-from kbdisk.schemas.composites import Kind, Parts
+from kbdisk.entity import Coordinate, Date, Link, Path, Quantity, Text, with_values
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import Kind, Parts, kind_rows
 from kbdisk.schemas.composites.base import apply_kind, fields_of, split_kind
 from kbdisk.schemas.composites.coordinate import LATITUDE, LONGITUDE, NAMES, PAIR
 from kbdisk.schemas.composites.coordinate import Coordinate as CoordinateKind
@@ -28,20 +36,31 @@ from kbdisk.schemas.composites.date import CARRIED, NUMBERS, NUMERIC_DATE
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import MAX_CONVERTED_ERROR, UNIT, VALUE, shortest
 from kbdisk.schemas.composites.quantity import Quantity as QuantityKind
-from kbdisk.schemas.kinds import Boolean, Category, Number
-from kbdisk.schemas.kinds import Link as LinkKind
-from kbdisk.schemas.kinds import Text as TextKind
 from kbdisk.schemas.text import dates
-from kbdisk.schemas.text.numerals import Measure, measure
-from kbdisk.styles.habits import TYPED, Form, Habit
+from kbdisk.schemas.text.numerals import Measure, has_int, is_finite, measure, show_digits
+from kbdisk.styles.habits import TYPED, Form, Habit, write_in_first_form
+from kbdisk.styles.numbers import measured_as
 
-STRING = Form("string")  # of a number or a link
+STRING, PARTS = Form("string"), Form("parts")  # of a number or a link; of a composite
 BARE, DIGITS, PAIRED = Form("bare"), Form("digits"), Form("pair")  # of quantities, and of coordinates
 YEAR, ISO = Form("year"), Form("iso")  # of dates
 TIMED, CLOCK = "timed", "clock"  # text with a time of day that recurs; with one of too many
 MAX_TIMES = 20  # times of day that are forms of their own
 UNKNOWN_PART = "00"  # in the text of a date
 OPTIONAL_PARTS = (("precision",), ("time",))  # of a date, that may be written without being in the value
+MAX_EXAMPLES = 20  # values kept of each path
+NUMBER_TYPES = (int, float, Decimal)
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_DAY_LAYOUTS = {  # the layout of a full day, by what it looks like
+    re.compile(r"\d{8}"): "YMD",
+    re.compile(r"\d{4}/\d\d/\d\d"): "Y/M/D",
+    re.compile(r"\d\d\.\d\d\.\d{4}"): "D.M.Y",
+}
+_VALUE_KEYS = ("value", "amount", "quantity", "number", "magnitude")
+_UNIT_KEYS = ("unit", "units", "unitText", "unitCode", "currency")
+_COORDINATE_KEYS = (("latitude", "longitude"), ("lat", "lon"), ("lat", "lng"), ("lat", "long"))
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]+)*")
 
 
 class KindStyle(NamedTuple):
@@ -52,6 +71,8 @@ class KindStyle(NamedTuple):
     write: Callable[[Any, Form, Any, Habit], Any]
     fill: Callable[[Any, Any, Parts, Habit], dict[Path, Any]]
     shared: bool = False  # a path without values takes the form of other values of its kind
+    types: tuple[type[Any], ...] = ()  # of values in the schema's form that `resemble` takes
+    resemble: Callable[[Any, list[Any], list[Any]], Any] | None = None  # without a schema: see `Examples`
 
 
 # ---------------------------------------------------------------- one value at one path
@@ -59,18 +80,20 @@ class KindStyle(NamedTuple):
 
 def write_value(kind: Kind, value: Any, habit: Habit) -> Any:
     """A value in the most common form that can express it; ValueError where none can."""
-    style = KIND_STYLES[type(kind)]
-    reason = ""
-    for form in style.forms(kind, value, habit):
-        try:
-            raw = style.write(kind, form, value, habit)
-            if is_read_as(kind, raw, value):
-                return raw
-        except ValueError as error:
-            reason = reason or str(error)
-    if not habit.forms:
-        return style.write(kind, TYPED, value, habit)
-    raise ValueError(reason or f"no form of the others can say {value!r}")
+    style = style_of(kind)
+
+    def write(form: Form) -> Any:
+        raw = style.write(kind, form, value, habit)
+        if not is_read_as(kind, raw, value):
+            raise ValueError
+        return raw
+
+    try:
+        return write_in_first_form(style.forms(kind, value, habit), write)
+    except ValueError as error:
+        if not habit.forms:
+            return style.write(kind, TYPED, value, habit)
+        raise ValueError(str(error) or f"no form of the others can say {value!r}") from None
 
 
 def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any]:
@@ -88,7 +111,7 @@ def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any
             what = f"the {path[0]} " if path else ""
             raise ValueError(f"{what}{given[path]!r} is given, which {wanted[path]!r} would change")
     new = {path: leaf for path, leaf in wanted.items() if path not in given}
-    put = KIND_STYLES[type(kind)].fill(kind, raw, new, habit) if new else {}
+    put = style_of(kind).fill(kind, raw, new, habit) if new else {}
     full = [path[0] for path in put if isinstance(raw, dict) and raw.get(path[0]) == []]
     if full:
         raise ValueError(f"[] is given as its {full[0]}, and has no place for more")
@@ -183,6 +206,39 @@ def write_text(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
 def fill_scalar(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
     """Always a ValueError: a leaf has no parts that could be missing."""
     raise no_place(raw)
+
+
+# ---------------------------------------------------------------- other kinds: as they are, as text, or as parts
+
+
+def observe_other(kind: Kind, raw: Any, habit: Habit) -> None:
+    """Observe whether a value is text, or parts, and the order of their keys."""
+    if isinstance(raw, dict):
+        for number in filter(is_number, raw.values()):
+            habit.numbers.observe(number)
+        habit.observe_keys(tuple(raw))
+        habit.observe(PARTS)
+    else:
+        observe_scalar(kind, raw, habit)
+
+
+def write_other(kind: Kind, form: Form, value: Any, habit: Habit) -> Any:
+    """A value as text, its leaves as parts, or the value as it is."""
+    if form == PARTS:
+        parts: dict[str, Any] = {"": {}}
+        for path, leaf in split_kind(kind, value).items():
+            parts = with_values(parts, {("", *path): write_label(kind, form, leaf, habit)})
+        return habit.ordered(parts[""])
+    if form == STRING:
+        return habit.numbers.text(value) if is_number(value) else str(value)
+    return write_label(kind, form, value, habit)
+
+
+def fill_other(kind: Kind, raw: Any, new: Parts, habit: Habit) -> dict[Path, Any]:
+    """The missing leaves of a value in parts."""
+    if not isinstance(raw, dict):
+        raise no_place(raw)
+    return {path: write_label(kind, PARTS, leaf, habit) for path, leaf in new.items()}
 
 
 # ---------------------------------------------------------------- dates
@@ -291,10 +347,15 @@ def write_date(kind: DateKind, form: Form, value: Date, habit: Habit) -> Any:
             return dates.write_iso(value)
         case "clock":
             raise ValueError("the others have a time of day each")
-    texts = {"Y": _year(value.year), "M": _two_digits(value.month, habit), "D": _two_digits(value.day, habit)}
-    written = [texts.get(letter, letter) for letter in form.detail]
+    return write_layout(value, form.detail, is_padded=habit.padded >= 0)
+
+
+def write_layout(day: Date, layout: str, *, is_padded: bool = True) -> str:
+    """A date in a layout such as D.M.Y; ValueError where it lacks a part."""
+    numbers = {"Y": _year(day.year), "M": _two_digits(day.month, is_padded), "D": _two_digits(day.day, is_padded)}
+    written = [numbers.get(letter, letter) for letter in layout]
     if None in written:
-        raise ValueError(f"the others are whole dates, such as {_example_date(form.detail)}")
+        raise ValueError(f"the others are whole dates, such as {_example_date(layout)}")
     return "".join(map(str, written))
 
 
@@ -314,8 +375,8 @@ def _year(year: int | None) -> str | None:
     return None if year is None else f"{'-' * (year < 0)}{abs(year):04d}"
 
 
-def _two_digits(part: int | None, habit: Habit) -> str | None:
-    return None if part is None else f"{part:02d}" if habit.padded >= 0 else str(part)
+def _two_digits(part: int | None, is_padded: bool) -> str | None:
+    return None if part is None else f"{part:02d}" if is_padded else str(part)
 
 
 def _example_date(layout: str) -> str:
@@ -459,13 +520,181 @@ def _key(half: str, raw: dict[str, Any], habit: Habit) -> str:
     return next((key for key in [*raw, *usual] if NAMES.get(key) == half), half)
 
 
-KIND_STYLES: Mapping[type[Any], KindStyle] = {
-    Number: KindStyle(observe_scalar, scalar_forms, write_number, fill_scalar),
-    Category: KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar),
-    Boolean: KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar),
-    TextKind: KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar),
-    LinkKind: KindStyle(observe_scalar, scalar_forms, write_link, fill_scalar, shared=True),
-    DateKind: KindStyle(observe_date, date_forms, write_date, fill_date, shared=True),
-    QuantityKind: KindStyle(observe_quantity, quantity_forms, write_quantity, fill_quantity, shared=True),
-    CoordinateKind: KindStyle(observe_coordinate, scalar_forms, write_coordinate, fill_coordinate, shared=True),
-}
+# ---------------------------------------------------------------- forms by examples alone
+
+
+class Examples:
+    """The first values at one path of a tree. Without a schema, a new value takes the form that they seem to have."""
+
+    __slots__ = ("_alike", "lists", "values")
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.lists: list[list[Any]] = []  # which the path leads to; their items are values at the path, too
+        self._alike: list[Any] | None = None  # the values of the most frequent type, once they are asked for
+
+    def observe(self, raw: Any) -> None:
+        """Take in a value."""
+        seen = self.lists if type(raw) is list else self.values
+        if raw is not None and len(seen) < MAX_EXAMPLES:
+            seen.append(raw)
+            self._alike = None
+
+    def write(self, value: Any) -> Any:
+        """A value in the form of most examples; ValueError where they have none for it."""
+        type_: Any = type(value)
+        style = _style_of_values(type_)
+        if style is None or style.resemble is None:
+            return value
+        if self._alike is None:
+            types = Counter(map(_type_of, self.values)).most_common(1)
+            self._alike = [raw for raw in self.values if _type_of(raw) is types[0][0]]
+        raw = style.resemble(value, self._alike, self.lists)
+        if raw is None:
+            raise ValueError(f"no form of the others can express a {type(value).__name__}")
+        return raw
+
+
+def _type_of(raw: Any) -> type[Any]:
+    return float if type(raw) in NUMBER_TYPES else type(raw)
+
+
+def _all_match(pattern: re.Pattern[str], examples: list[Any]) -> bool:
+    return bool(examples) and all(type(raw) is str and pattern.fullmatch(raw) for raw in examples)
+
+
+def resemble_number(number: int | float | Decimal, examples: list[Any], _: list[Any]) -> Any:
+    """A number, as an integer where all are integers; or its digits."""
+    if not is_finite(number):
+        return None
+    if _all_match(_NUMBER, examples):
+        return _digits(number)
+    is_whole = bool(examples) and all(type(raw) is int for raw in examples) and has_int(number)
+    return int(number) if is_whole else number
+
+
+def _digits(number: int | float | Decimal) -> str:
+    return show_digits(number) if type(number) is int else str(number)
+
+
+def resemble_date(date: Date, examples: list[Any], _: list[Any]) -> Any:
+    """A date as text in the layout of all, a year, or parts."""
+    first = examples[0] if examples else None
+    if type(first) is str:
+        layout = next((layout for pattern, layout in _DAY_LAYOUTS.items() if _all_match(pattern, examples)), None)
+        is_full = date.year is not None and date.month is not None and date.day is not None
+        return (write_layout(date, layout) if layout and is_full else dates.show_day(date)) + date.time
+    if type(first) is int and date.year is not None:
+        return date.year
+    if type(first) is dict and "year" in first:
+        return {key: part for key in NUMBERS if (part := getattr(date, key)) is not None}
+    return None
+
+
+def resemble_quantity(quantity: Quantity, examples: list[Any], _: list[Any]) -> Any:
+    """The number alone, text with its unit, or a part with both."""
+    first = examples[0] if examples else None
+    if type(first) in NUMBER_TYPES:
+        return quantity.value
+    if type(first) is str and quantity.value is not None and is_finite(quantity.value):
+        spelt = measured_as(examples, quantity.unit)
+        if spelt is not None:
+            return spelt.like(_digits(quantity.value), quantity.unit or "")
+        return _digits(quantity.value) if _all_match(_NUMBER, examples) else None
+    if type(first) is dict:
+        keys = {key for part in examples for key in part}
+        value_key = next((key for key in _VALUE_KEYS if key in keys), None)
+        unit_key = next((key for key in _UNIT_KEYS if key in keys), None)
+        if value_key and unit_key:
+            parts = {value_key: quantity.value, unit_key: quantity.unit}
+            return {key: part for key, part in parts.items() if part is not None}
+    return None
+
+
+def resemble_coordinate(place: Coordinate, examples: list[Any], lists: list[Any]) -> Any:
+    """A part with both halves, a pair, or text."""
+    first = examples[0] if examples else None
+    if type(first) is dict:
+        keys = next((keys for keys in _COORDINATE_KEYS if all(key in first for key in keys)), None)
+        return dict(zip(keys, (place.latitude, place.longitude), strict=True)) if keys else None
+    if lists and all(len(pair) == 2 and all(type(part) in NUMBER_TYPES for part in pair) for pair in lists):
+        return [place.latitude, place.longitude]
+    if type(first) is str:
+        return f"{place.latitude},{' ' if ', ' in first else ''}{place.longitude}"
+    return None
+
+
+def resemble_link(link: Link, examples: list[Any], _: list[Any]) -> Any:
+    """The id, or a part with it."""
+    first = examples[0] if examples else None
+    if type(first) is str:
+        return link.id
+    if type(first) is int and link.id.isdecimal():
+        return int(link.id)
+    key = next((key for key in ("@id", "id") if type(first) is dict and key in first), None)
+    return {key: link.id} if key else None
+
+
+def resemble_text(text: Text, examples: list[Any], _: list[Any]) -> Any:
+    """The text alone, or by its language."""
+    first = examples[0] if examples else None
+    if type(first) is str:
+        return text.text
+    if type(first) is dict and all(_LANGUAGE.fullmatch(key) and type(inner) is str for key, inner in first.items()):
+        return {text.language: text.text}
+    return None
+
+
+# ---------------------------------------------------------------- the styles that rows name
+
+
+NUMBER_STYLE = KindStyle(
+    observe_scalar, scalar_forms, write_number, fill_scalar, types=NUMBER_TYPES, resemble=resemble_number
+)
+LABEL_STYLE = KindStyle(observe_scalar, scalar_forms, write_label, fill_scalar)
+UNCHANGED_STYLE = KindStyle(observe_scalar, scalar_forms, write_unchanged, fill_scalar)
+TEXT_STYLE = KindStyle(observe_scalar, scalar_forms, write_text, fill_scalar, types=(Text,), resemble=resemble_text)
+LINK_STYLE = KindStyle(
+    observe_scalar, scalar_forms, write_link, fill_scalar, shared=True, types=(Link,), resemble=resemble_link
+)
+DATE_STYLE = KindStyle(
+    observe_date, date_forms, write_date, fill_date, shared=True, types=(Date,), resemble=resemble_date
+)
+QUANTITY_STYLE = KindStyle(
+    observe_quantity,
+    quantity_forms,
+    write_quantity,
+    fill_quantity,
+    shared=True,
+    types=(Quantity,),
+    resemble=resemble_quantity,
+)
+COORDINATE_STYLE = KindStyle(
+    observe_coordinate,
+    scalar_forms,
+    write_coordinate,
+    fill_coordinate,
+    shared=True,
+    types=(Coordinate,),
+    resemble=resemble_coordinate,
+)
+OTHER_STYLE = KindStyle(observe_other, scalar_forms, write_other, fill_other)  # of kinds without a style of their own
+
+
+@functools.cache
+def _style_of_type(type_: Any) -> KindStyle:
+    row = next((row for row in kind_rows().values() if row.type is type_), None)
+    return OTHER_STYLE if row is None or row.style is None else load_part(row.style)
+
+
+@functools.cache
+def _style_of_values(type_: Any) -> KindStyle | None:
+    """The style of a kind that has values of a type."""
+    styles = (load_part(row.style) for row in kind_rows().values() if row.style is not None)
+    return next((style for style in styles if type_ in style.types), None)
+
+
+def style_of(kind: Kind) -> KindStyle:
+    """The style of a kind, by its row."""
+    type_: Any = type(kind)
+    return _style_of_type(type_)

@@ -23,7 +23,7 @@ from kbdisk.schemas.property import Property, apply_property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.styles import kinds
 from kbdisk.styles.habits import Habit
-from kbdisk.styles.kinds import KIND_STYLES, is_same, no_place, tolerance
+from kbdisk.styles.kinds import is_same, no_place, style_of, tolerance
 
 MAX_OBSERVED_VALUES = 2000  # of a property
 NO_HABIT = Habit()
@@ -176,8 +176,8 @@ class ClassHabits:
     def of_value(self, path: Path, kind: Kind) -> Habit:
         """The habit at a path; that of the kind where no value was observed at the path."""
         habit = self.at(path)
-        style = KIND_STYLES.get(type(kind))
-        return self.by_kind.get(type(kind).__name__, habit) if style and style.shared and not habit.forms else habit
+        is_shared = not habit.forms and style_of(kind).shared
+        return self.by_kind.get(type(kind).__name__, habit) if is_shared else habit
 
     def observe(self, path: Path, kind: Kind, raw: Any) -> None:
         """Observe a value that fits, and all values within it."""
@@ -210,7 +210,7 @@ class ClassHabits:
                     self.observe((*path, key), kind.fields[key], inner)
 
     def _observe_value(self, path: Path, kind: Kind, raw: Any) -> None:
-        style = KIND_STYLES[type(kind)]
+        style = style_of(kind)
         style.observe(kind, raw, self._habit(path))
         if style.shared:
             style.observe(kind, raw, self.by_kind.setdefault(type(kind).__name__, Habit()))

@@ -21,7 +21,6 @@ from typing import Any, Self
 
 from kbdisk.data import CodecConfig
 from kbdisk.data.config import EvidenceConfig
-from kbdisk.data.slots import BY_NAME
 from kbdisk.errors import ConfigError
 from kbdisk.experts.config import (
     CONFIGS,
@@ -36,6 +35,7 @@ from kbdisk.experts.config import (
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
 from kbdisk.leaves.number import NumberConfig
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.set import SetConfig
 from kbdisk.leaves.text.codec import TextConfig
 from kbdisk.model.masking import Hiding
@@ -168,7 +168,7 @@ _NAMES = {"int": "a whole number", "float": "a number", "bool": "true or false",
 
 
 def _kinds(**configs: Any) -> dict[str, Any]:
-    return {name: configs.get(name) or kind.config() for name, kind in BY_NAME.items()}
+    return {name: configs.get(name) or kind.config() for name, kind in LEARNT_KINDS.items()}
 
 
 PRESETS: dict[str, dict[str, Any]] = {

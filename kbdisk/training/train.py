@@ -36,7 +36,7 @@ from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
 from kbdisk.training.config import MAX_NETWORKS
 from kbdisk.training.data import Data
@@ -136,7 +136,8 @@ class Experts:
     @property
     def seconds_for_networks(self) -> float | None:
         """What they leave to all networks; None where the networks come first, or there is no budget."""
-        return self.clock.seconds(NETWORKS) if self.come_first else None
+        seconds = self.clock.seconds(NETWORKS) if self.come_first else None
+        return None if seconds is None else max(seconds, MIN_SECONDS_LEFT)
 
     @cached_property
     def sides(self) -> Sides:
@@ -188,6 +189,7 @@ class Experts:
         return trained
 
 
+MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
 MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
 NETWORKS, WEIGHTS, GIVEN_ONLY = "networks", "weights", "given_only"  # stages beside the experts' own
 

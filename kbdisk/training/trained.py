@@ -22,7 +22,7 @@ from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.model.diffusion import Model
 from kbdisk.model.network import DiSK
 from kbdisk.schemas.schema import Schema
-from kbdisk.styles import Styles
+from kbdisk.styles.styles import Styles
 from kbdisk.training.run import Run
 
 

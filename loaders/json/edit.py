@@ -248,7 +248,7 @@ def _add_value(new_value: NewValue, path: Path, style: JsonStyle, filled: Filled
     if filled.value is None or not path:
         return "is no value"
     try:
-        styled = style.spell(path, filled.value)
+        styled = style.write(path, filled.value)
         orjson.dumps(styled)
     except (ValueError, TypeError) as error:  # orjson's own error is a TypeError
         return f"cannot be written as JSON: {error}"

@@ -31,15 +31,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain, count, repeat
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn
 
 import orjson
 
 from kbdisk.entity import Completion, Entity, Filled, Path, Tree, at, show, with_values
 from kbdisk.errors import ConfigError, LoadError, WriteError, setting
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.json.edit import fill, restore
-from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.json.text import (
     BOM,
     NOT_FINITE_NOTE,
@@ -57,6 +55,9 @@ from kbdisk.loaders.kb import KB, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.naming import UNNAMED, Naming, classes_of, label_of, labels
 from kbdisk.loaders.values import tagged_json
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
+
+if TYPE_CHECKING:
+    from kbdisk.loaders.json.styles import JsonStyle
 
 STYLE_SAMPLE = 1000  # entities that show the style of new values
 
@@ -140,6 +141,8 @@ class Records(KB):
         return fault.at(self.name, piece.line, piece.text)
 
     def splice(self, completions: Iterable[Completion], stream: BinaryIO, insert: bool = False) -> Report:
+        from kbdisk.loaders.json import edit
+
         report = Report()
         due = _filled_by_entity(completions, self, report)
         next_due = next(due, None)
@@ -148,7 +151,7 @@ class Records(KB):
             stream.write(piece.before)
             text = piece.text
             if next_due and style and text and next_due[0].position == piece.position:
-                text = fill(text, next_due[0].id, next_due[1], style, report)
+                text = edit.fill(text, next_due[0].id, next_due[1], style, report)
                 next_due = next(due, None)
             stream.write(text)
         if next_due:
@@ -156,23 +159,27 @@ class Records(KB):
         return report
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
+        from kbdisk.loaders.json import edit
+
         left: list[Placeless] = []
         due = {retraction.entity.position: retraction for retraction in retractions}
         for piece in self.pieces():
             stream.write(piece.before)
             text = piece.text
             if text and (retraction := due.pop(piece.position, None)) is not None:
-                text, kept = restore(text, {path: was for path, (_, was) in retraction.values.items()})
+                text, kept = edit.restore(text, {path: was for path, (_, was) in retraction.values.items()})
                 left += [(retraction.entity.id, path, reason) for path, reason in kept.items()]
             stream.write(text)
         return left
 
     def style(self) -> JsonStyle:
         """The style of the values of the first entities."""
+        from kbdisk.loaders.json.styles import JsonStyle
+
         style = JsonStyle()
         for piece in itertools.islice(self.pieces(), STYLE_SAMPLE):
             try:
-                style.add(parse_object(piece.text)[0], piece.text)
+                style.observe(parse_object(piece.text)[0], piece.text)
             except Fault:
                 continue  # reading has reported it
         return style

@@ -32,8 +32,8 @@ from kbdisk.loaders.rdf import syntax, turtle, wikibase, writer
 from kbdisk.loaders.rdf.base import RdfKB
 from kbdisk.loaders.rdf.blank_nodes import renamed
 from kbdisk.loaders.rdf.fold import COORDINATE_KEY
-from kbdisk.loaders.rdf.observe import natural_term
 from kbdisk.loaders.rdf.statements import EntityQuads, Reach, SourceTriples, Statements, graph_of
+from kbdisk.loaders.rdf.styles import natural_term
 from kbdisk.loaders.rdf.terms import (
     FIRST,
     KEY,
@@ -55,7 +55,7 @@ from kbdisk.loaders.rdf.writer import BARE_DATATYPES, serialise_quads
 
 if TYPE_CHECKING:
     from kbdisk.loaders.rdf.blocks import FreshLabels
-    from kbdisk.loaders.rdf.observe import Observed
+    from kbdisk.loaders.rdf.styles import Observed
 
 
 Item = Entity | Completion

@@ -19,10 +19,11 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Li
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
 from kbdisk.loaders.rdf.fold import COORDINATE_KEY
-from kbdisk.loaders.rdf.observe import IRIS_OF_KNOWN, LiteralTemplate, NodeTemplate, Observed
+from kbdisk.loaders.rdf.styles import Observed
 from kbdisk.loaders.rdf.terms import (
     FIRST,
     ID,
+    IRIS_OF_KNOWN,
     LATITUDE,
     LONGITUDE,
     NIL,
@@ -213,7 +214,7 @@ class SourceTriples:
             return (
                 (value, [])
                 if isinstance(value, BlankNode)
-                else self.observed.templates(predicate).terms(value, self.fresh)
+                else self.observed.templates(predicate).write(value, self.fresh)
             )
         if value is None:
             raise ValueError("there is nothing to write")
@@ -223,7 +224,7 @@ class SourceTriples:
             return self.fresh(), []
         if value is NOVALUE and NamedNode(IRIS_OF_KNOWN[NOVALUE]) not in self.observed.objects.get(predicate, ()):
             raise ValueError("RDF has no word for a value that is known not to exist")
-        return self.observed.templates(predicate).terms(value, self.fresh)
+        return self.observed.templates(predicate).write(value, self.fresh)
 
     def link(self, link: Link) -> Link | BlankNode:
         """A link; to a blank node, that node itself."""
@@ -249,18 +250,9 @@ class SourceTriples:
     def _composite(self, predicate: str, value: dict[str, Any]) -> Any:
         """The quantity or place that a dict of its parts is, where the property has such values."""
         kinds = [kind for kind, parts in PARTS.items() if value and value.keys() <= set(parts)]
-        for kind in kinds:
-            for template in self.observed.templates(predicate).templates.values():
-                known = (
-                    template.form.kinds
-                    if isinstance(template, NodeTemplate)
-                    else template.kinds
-                    if isinstance(template, LiteralTemplate)
-                    else ()
-                )
-                if kind in known:
-                    return kind(*(value.get(part) for part in PARTS[kind]))
-        return None
+        templates = self.observed.templates(predicate)
+        kind = next((kind for kind in kinds if templates.holds(kind)), None)
+        return kind(*(value.get(part) for part in PARTS[kind])) if kind else None
 
     def collection(self, predicate: str, values: Sequence[Any]) -> tuple[Any, list[Triple]]:
         """A list as a collection; its members use the templates of other collections."""

@@ -281,6 +281,7 @@ DATES = {
     **{EDTF + name: name for name in dates.EDTF},
 }
 NAMED: dict[str, Known | None] = {OURS + "somevalue": SOMEVALUE, OURS + "novalue": NOVALUE, OURS + "asked": None}
+IRIS_OF_KNOWN: dict[Known | None, str] = {value: iri for iri, value in NAMED.items()}
 KBDISK_DATATYPES: dict[str, type[Date] | type[Coordinate]] = {OURS + "date": Date, OURS + "coordinate": Coordinate}
 OUR_DECIMAL, OUR_TEXT = OURS + "decimal", OURS + "text"
 

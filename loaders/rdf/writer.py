@@ -30,8 +30,8 @@ from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, jsonld, rdfxml, stream, syntax, turtle
 from kbdisk.loaders.rdf.blank_nodes import blank_nodes, renamed_quad
-from kbdisk.loaders.rdf.observe import MAX_STATEMENTS_OBSERVED, Observed
 from kbdisk.loaders.rdf.statements import Anonymous, EntityQuads, Reach, Statements
+from kbdisk.loaders.rdf.styles import MAX_STATEMENTS_OBSERVED, Observed
 from kbdisk.loaders.rdf.terms import XSD
 from kbdisk.loaders.rdf.turtle import TermWriter
 

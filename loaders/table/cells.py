@@ -3,7 +3,7 @@
 A column is read as numbers, or as truths, only if all of its cells are, missing ones aside: `12` is text where `A3` stands
 below it, and postcodes stay text for the sake of `01067`. `NA` and the like are missing in such a column, and a word in one
 of words. A number is -?digits, maybe a decimal point, maybe an exponent, maybe with thousands separators
-(values/numbers.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces
+(kbdisk/styles/numbers.py); `+49`, `007`, `inf` are text, `1,234` mostly. A truth is true or false, also True or TRUE. Spaces
 around a number are ignored; text is kept as it is.
 """
 
@@ -19,8 +19,8 @@ from kbdisk.entity import Quantity
 from kbdisk.loaders.kb import MISSING_BESIDE_NUMBERS
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import text_of
-from kbdisk.loaders.values.numbers import NUMBER, Separators
-from kbdisk.schemas.text.numerals import Measure, Number, is_number, measured_as
+from kbdisk.schemas.text.numerals import Measure, Number, is_number
+from kbdisk.styles.numbers import NUMBER, Separators, measured_as
 
 Kind = Literal["number", "truth", "text", "blank"]
 
@@ -98,7 +98,7 @@ class Column:
             return ""
         return f"column {self.name!r} holds numbers but for {word!r} and is read as text: say --missing {word!r} if that is no value"
 
-    def see(self, cells: Mapping[str, int], missing: frozenset[str]) -> None:
+    def observe(self, cells: Mapping[str, int], missing: frozenset[str]) -> None:
         """Take in cells, each with its count."""
         for cell, count in cells.items():
             if cell.strip() in missing:
@@ -111,7 +111,7 @@ class Column:
                 self._judge(cell, count)
 
     def _judge(self, cell: str, count: int) -> None:
-        if self.separators.see(cell, count):
+        if self.separators.observe(cell, count):
             self.numbers += count
         elif cell in TRUTHS:
             self.truths += count
@@ -155,10 +155,10 @@ class Column:
             return f"column {self.name!r} is read with decimal points: if they part thousands, take them out"
         return ""
 
-    def spell(self, value: Any) -> str:
+    def write(self, value: Any) -> str:
         """A new value spelt as the column's are; ValueError where it does not go with the others."""
         if isinstance(value, Quantity):
-            return self._spell_quantity(value)
+            return self._write_quantity(value)
         if isinstance(value, bool):
             if self.kind == "number":
                 raise ValueError(f"expected a number as in the rest of the column, got {value!r}")
@@ -169,17 +169,17 @@ class Column:
         if self.kind == "number" and not NUMBER.fullmatch(text):
             raise ValueError(f"expected a number as in the rest of the column, got {text!r}")
         return (
-            self.separators.spell(text)
+            self.separators.write(text)
             if self.kind == "number" or (self.kind == "blank" and is_number(value))
             else text
         )
 
-    def _spell_quantity(self, quantity: Quantity) -> str:
+    def _write_quantity(self, quantity: Quantity) -> str:
         if quantity.value is None:
             raise ValueError("expected a number of some unit, got the unit alone")
         if self.unit is not None and quantity.unit not in (self.unit, None):
             raise ValueError(f"expected a value in {self.unit!r} as in the rest of the column, got {quantity.unit!r}")
         if self.kind == "number" or self.unit is not None or quantity.unit is None:
-            return self.spell(quantity.value)
+            return self.write(quantity.value)
         measure = measured_as(self.examples, quantity.unit) or Measure("", gap=" ")
         return measure.like(text_of(quantity.value), quantity.unit)

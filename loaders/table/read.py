@@ -34,8 +34,8 @@ from kbdisk.loaders.kb import KB, MISSING, NOT_NOTED, Options, Placeless, Report
 from kbdisk.loaders.table.cells import Column
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, leaves_of, paths_of, table_of
-from kbdisk.loaders.values.numbers import NUMBER, Separators
 from kbdisk.schemas.text.numerals import is_number
+from kbdisk.styles.numbers import NUMBER, Separators
 
 ROWS_PER_PASS = 1024  # rows judged at once
 MAX_COLUMNS_SHOWN = 5  # columns that are named
@@ -148,7 +148,7 @@ class TableKB(KB):
             rows = self.rows.read(_ignore if self.options.skip_errors else self.skip)
             while rows_now := list(islice(rows, ROWS_PER_PASS)):
                 for column, down in zip(columns, zip(*(cells for _, _, cells in rows_now), strict=True), strict=True):
-                    column.see(Counter(down), self.missing)
+                    column.observe(Counter(down), self.missing)
                 for _, record, cells in rows_now:
                     _see_quotes(columns, record, cells)
                 if index:
@@ -240,7 +240,7 @@ class Splicer:
                 continue
             if given is not None or i in taken:
                 raise ValueError(f"the cell has the value {taken.get(i, cells[i])!r} already")
-            places[i] = _checked_cell(self.columns[i].spell(leaf), self.kb.missing, self.kb.rows.encoding)
+            places[i] = _checked_cell(self.columns[i].write(leaf), self.kb.missing, self.kb.rows.encoding)
         if not places:
             raise ValueError("there is nothing to write")
         return places

@@ -346,26 +346,39 @@ def leaves_of(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
 
 def text_of(value: Any) -> str:
     """A value as the text of one cell; ValueError where a cell cannot hold it."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return numerals.show(value)
-        case float() | Decimal() if math.isfinite(value):
-            return repr(value) if isinstance(value, float) else str(value)
-        case str():
-            return value
-        case Date():
-            return write_iso(value)
-        case Link():
-            return value.id
-        case Text():
-            return value.text
-        case Coordinate() if value.latitude is not None and value.longitude is not None:
-            return f"{text_of(value.latitude)}, {text_of(value.longitude)}"
-        case Quantity() if value.value is not None:
-            return text_of(value.value) if value.unit is None else f"{text_of(value.value)} {value.unit}"
-    raise ValueError(f"expected a value that a cell can hold, got {value!r}")
+    write = CELL_WRITERS.get(type(value)) or next(
+        (CELL_WRITERS[base] for base in type(value).__mro__ if base in CELL_WRITERS), None
+    )
+    text = write(value) if write else None
+    if text is None:
+        raise ValueError(f"expected a value that a cell can hold, got {value!r}")
+    return text
+
+
+def _coordinate_text(place: Coordinate) -> str | None:
+    if place.latitude is None or place.longitude is None:
+        return None
+    return f"{text_of(place.latitude)}, {text_of(place.longitude)}"
+
+
+def _quantity_text(quantity: Quantity) -> str | None:
+    if quantity.value is None:
+        return None
+    return text_of(quantity.value) if quantity.unit is None else f"{text_of(quantity.value)} {quantity.unit}"
+
+
+CELL_WRITERS: dict[type[Any], Callable[[Any], str | None]] = {  # by type of value; None where a cell cannot hold it
+    bool: lambda value: "true" if value else "false",
+    int: numerals.show,
+    float: lambda value: repr(value) if math.isfinite(value) else None,
+    Decimal: lambda value: str(value) if value.is_finite() else None,
+    str: lambda value: value,
+    Date: write_iso,
+    Link: lambda link: link.id,
+    Text: lambda text: text.text,
+    Coordinate: _coordinate_text,
+    Quantity: _quantity_text,
+}
 
 
 def _row(id: str, leaves: Iterable[tuple[Path, Any]], report: Report) -> Row:

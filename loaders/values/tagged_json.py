@@ -23,6 +23,7 @@ from typing import Any, get_args
 import orjson
 
 from kbdisk.entity import Coordinate, Date, Known, Link, Precision, Quantity, Text, Tree
+from kbdisk.schemas.text import dates
 from kbdisk.schemas.text.numerals import show_digits
 
 MAX_DEPTH = 200  # levels of brackets, read or written
@@ -72,7 +73,7 @@ def _decoded(value: Any) -> Any:
         return [_decoded(item) for item in value]
     if type(value) is not dict:
         return value
-    reader = next((_READERS[key] for key in value if key in _READERS), None)
+    reader = next((READERS[key] for key in value if key in READERS), None)
     decoded = reader(value) if reader else None
     return decode(value) if decoded is None else decoded
 
@@ -130,7 +131,7 @@ def _is_number(value: Any) -> bool:
     return value is None or type(value) in (int, float, Decimal)
 
 
-_READERS: dict[str, Callable[[Tree], Any]] = {
+READERS: dict[str, Callable[[Tree], Any]] = {  # by the key that such an object has; None where it is no such value
     "@id": _link,
     "@value": _text,
     "@date": _date,
@@ -157,25 +158,13 @@ def encode(value: Any, depth: int = 1) -> Any:
         return orjson.Fragment(show_digits(value))
     if kind is float and not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
-    writer = _WRITERS.get(kind)
+    writer = WRITERS.get(kind)
     return writer(value) if writer else value
-
-
-def show_day(date: Date) -> str:
-    """1912-11-28, 1912-11, 1912, -0043 for 44 BCE; XX for an unknown part before a known one."""
-    year = "XXXX" if date.year is None else f"{date.year:05d}" if date.year < 0 else f"{date.year:04d}"
-    if date.day is not None:
-        return f"{year}-{_two(date.month)}-{_two(date.day)}"
-    return year if date.month is None else f"{year}-{_two(date.month)}"
-
-
-def _two(part: int | None) -> str:
-    return "XX" if part is None else f"{part:02d}"
 
 
 def _date_part(date: Date) -> Tree:
     rest = {key: getattr(date, key[1:]) for key in ("@precision", "@time", "@calendar", "@note")}
-    return {"@date": show_day(date)} | {key: text for key, text in rest.items() if text}
+    return {"@date": dates.show_day(date)} | {key: text for key, text in rest.items() if text}
 
 
 def _coordinate_part(place: Coordinate) -> Tree:
@@ -192,7 +181,7 @@ def _decimal_part(number: Decimal) -> Any:
     return orjson.Fragment(text) if is_exact else {"@decimal": text}
 
 
-_WRITERS: dict[type, Callable[[Any], Any]] = {
+WRITERS: dict[type, Callable[[Any], Any]] = {
     Link: lambda link: {"@id": link.id},
     Text: lambda text: {"@value": text.text, "@language": text.language},
     Date: _date_part,

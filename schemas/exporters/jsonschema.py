@@ -14,19 +14,20 @@ or label in the JSON Schema changes the schema that is imported from it. Pattern
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from kbdisk.entity import Path, show
-from kbdisk.schemas.composites import COMPOSITES, Kind, composite_of
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import Kind, composite_of, name_of, row_of
 from kbdisk.schemas.composites.coordinate import NAMES, PAIR, Coordinate
 from kbdisk.schemas.composites.date import CARRIED, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import Quantity
-from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.property import LIST_KINDS, Property, spelling
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text import dates, numerals
@@ -269,13 +270,12 @@ def any_of(choices: list[Json]) -> Json:
 
 
 def of_kind(kind: Kind) -> Json:
-    """The schema of a value of a kind; that of a kind of another package allows any value."""
-    known = SCHEMA_OF_KIND.get(type(kind))
-    if known is not None:
-        return known(kind)
-    rows: Mapping[str, Any] = {**KINDS, **COMPOSITES}
-    name = next((name for name, row in rows.items() if row[0] is type(kind)), type(kind).__name__)
-    return {"$comment": f"not said here: kind {name}", **hint(kind)}
+    """The schema of a value of a kind; that of a kind whose row has none allows any value."""
+    row = row_of(kind)
+    if row is not None and row.json_schema is not None:
+        schema: Json = load_part(row.json_schema)(kind)
+        return schema
+    return {"$comment": f"not said here: kind {name_of(kind)}", **hint(kind)}
 
 
 def gap_of(texts: Iterable[Any]) -> Json:
@@ -295,22 +295,30 @@ def _number(kind: Number) -> Json:
     return {"type": "integer" if kind.integer else "number", **known, **hint(kind)}
 
 
-def _spelt_number(kind: Number) -> Json:
+def of_number(kind: Number) -> Json:
     """The schema of a number, which may be a string in JSON."""
     return {"anyOf": [_number(kind), {"type": "string", "pattern": INTEGER if kind.integer else NUMBER}]}
 
 
-def _category(kind: Category) -> Json:
+def of_category(kind: Category) -> Json:
+    """The schema of a label."""
     labels: Json = {"enum": [*kind.values]} if kind.closed else {"type": ["string", "number", "boolean"]}
     return {**labels, **hint(kind)}
 
 
-def _text(kind: Text) -> Json:
+def of_boolean(kind: Boolean) -> Json:
+    """The schema of true or false."""
+    return {"type": "boolean"}
+
+
+def of_text(kind: Text) -> Json:
+    """The schema of a text."""
     bounds = {"minLength": kind.min_length or None, "maxLength": kind.max_length}
     return {"type": "string", **{key: bound for key, bound in bounds.items() if bound is not None}, **hint(kind)}
 
 
-def _link(kind: Link) -> Json:
+def of_link(kind: Link) -> Json:
+    """The schema of a link: an id, or a node with an id."""
     id: Json = {"enum": [*kind.values]} if kind.values else {"type": "string"}
     node: Json = {"type": "object", "properties": {"@id": id}, "required": ["@id"]}
     return {"anyOf": [{**id, **hint(kind)}, node]}
@@ -327,7 +335,8 @@ def set_of(kind: Set, missing: Iterable[str] = ()) -> Json:
     return any_of([of, {"type": "array", "items": any_of([of, gap, EMPTY_LIST]), **most, **hint(kind)}])
 
 
-def _quantity(kind: Quantity) -> Json:
+def of_quantity(kind: Quantity) -> Json:
+    """The schema of a quantity: a part, text, or a number in the main unit."""
     number, names = _number(kind.value), kind.names
     parts = [_measured(names, number, {"enum": [kind.unit, None]})]
     if kind.any_unit:  # bounds in an unknown unit are unknown
@@ -370,7 +379,8 @@ def _part(fields: Json) -> Json:
     }
 
 
-def _date(kind: Date) -> Json:
+def of_date(kind: Date) -> Json:
+    """The schema of a date: a part, text, or a year."""
     year = _number(Number(True, kind.minimum, kind.maximum))
     fields = {
         "year": year,
@@ -386,7 +396,8 @@ def _date(kind: Date) -> Json:
     return {"anyOf": [text, year, part]}
 
 
-def _coordinate(kind: Coordinate) -> Json:
+def of_coordinate(kind: Coordinate) -> Json:
+    """The schema of a coordinate: a part, a pair, or text."""
     bounds = {str(path[0]): _number(leaf) for path, leaf in kind.leaves().items()}
     part = _part({name: bounds[full] for name, full in NAMES.items()}) | hint(kind)
     pair = [bounds["longitude"], bounds["latitude"]] if kind.longitude_first else [*bounds.values()]
@@ -421,7 +432,8 @@ def list_of(kind: Listed, missing: Iterable[Any] = ()) -> Json:
     return any_of([{"type": "array", "items": any_of([item, *empty, *gaps]), **hint(kind)}, item])
 
 
-def _mapped(kind: Mapped) -> Json:
+def of_map(kind: Mapped) -> Json:
+    """The schema of a map."""
     entry = any_of([_fields(kind.fields), *(_gap_in(kind.fields[""]) if "" in kind.fields else [{"type": "null"}])])
     object_: Json = {"type": "object", "patternProperties": META_KEYS, "additionalProperties": entry, **hint(kind)}
     if isinstance(kind.key, Category) and kind.key.closed:
@@ -441,21 +453,6 @@ def _portable_pattern(pattern: re.Pattern[str]) -> str:
 def literal(text: str) -> str:
     """A pattern of this text alone."""
     return re.sub(r"[\^$\\.*+?()\[\]{}|/]", r"\\\g<0>", text)
-
-
-SCHEMA_OF_KIND: dict[type[Any], Callable[[Any], Json]] = {
-    Number: _spelt_number,
-    Category: _category,
-    Boolean: lambda kind: {"type": "boolean"},
-    Text: _text,
-    Link: _link,
-    Set: set_of,
-    Quantity: _quantity,
-    Date: _date,
-    Coordinate: _coordinate,
-    Listed: list_of,
-    Mapped: _mapped,
-}
 
 
 # ---------------------------------------------------------------- hints under our own keyword

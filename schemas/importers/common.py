@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from kbdisk.errors import SchemaError
+from kbdisk.plugins import Part
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
@@ -31,6 +32,15 @@ BY_KIND = (
     "values are told apart by their kind alone: 5, 5.0 and 5e0 are the same number; text fits where it spells a "
     "number, a date, a quantity or an id"
 )
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A row of IMPORTERS: a language of schemas."""
+
+    label: str  # its name in messages
+    read: Part  # path -> Imported
+    is_written_in: Part  # the bytes of a file -> whether the file is written in the language
 
 
 @dataclass(frozen=True)

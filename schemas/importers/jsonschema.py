@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kbdisk.entity import Path, read_path, show
-from kbdisk.schemas.composites import Kind, composite_of
+from kbdisk.schemas.composites import Kind, composite_of, name_of
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
@@ -36,7 +36,7 @@ from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.yaml import shared_of
 from kbdisk.schemas.yaml.build import Builder
 from kbdisk.schemas.yaml.file_keys import ParsedProperty, PropertyKeys, read_constraint
-from kbdisk.schemas.yaml.kind_keys import keys_of, known_kind, name_of_kind, problems_of, read_kind, write_kind
+from kbdisk.schemas.yaml.kind_keys import keys_of, known_kind, problems_of, read_kind, write_kind
 
 HINTED_KEYS = {"role", "unique", "iri", "formula", "depends"}  # keys of a property that stand under our own keyword
 
@@ -638,7 +638,7 @@ def refined(kind: Kind | None, keywords: Mapping[str, Any]) -> Kind | None:
     known_kind(name)
     if kind is None:
         return None if name in KEYS_IN_JSON_SCHEMA or name in ("boolean", "coordinate") else read_kind(keywords[HINT])
-    if name_of_kind(kind) != name:
+    if name_of(kind) != name:
         return kind
     written = write_kind(kind)
     known = {key: value for key, value in keywords[HINT].items() if key in keys_of(name).names()}

@@ -8,6 +8,7 @@ the runtime, and never downloaded.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -20,11 +21,22 @@ from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites import Kind, composite_of
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.importers.common import NO_KIND, Imported, Notes, ValueType, narrowed, of_datatype, several, widened
+from kbdisk.schemas.importers.common import (
+    NO_KIND,
+    Imported,
+    Importer,
+    Notes,
+    ValueType,
+    narrowed,
+    of_datatype,
+    several,
+    widened,
+)
 from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 
+KEYS = re.compile(rb"^(classes|slots|enums|types)\s*:", re.MULTILINE)
 TYPE_OF_NAME: dict[str, ValueType] = {  # of types whose datatype says too little
     **dict.fromkeys(("uriorcurie", "curie", "objectidentifier", "nodeidentifier"), ValueType("link")),
     "date_or_datetime": ValueType("date"),
@@ -48,6 +60,14 @@ UNCHECKED_CLASS_KEYS = (
 def read(path: str | FilePath) -> Imported:
     """Import a LinkML file; SchemaError where it is none."""
     return _Reader(LinkMLView(FilePath(path))).imported()
+
+
+def is_linkml(data: bytes) -> bool:
+    """Whether a file has one of the keys of a LinkML schema."""
+    return KEYS.search(data) is not None
+
+
+LINKML = Importer("LinkML", read, is_linkml)  # the entry point `linkml` in the group `kbdisk.importers`
 
 
 class _Reader:

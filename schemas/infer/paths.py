@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from kbdisk.entity import Path
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import COMPOSITES, CompositeKind
 from kbdisk.schemas.composites.coordinate import NAMES, Coordinate
 from kbdisk.schemas.composites.date import COARSE, NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
@@ -98,8 +100,20 @@ class ClassInference:
     # ------------------------------------------------------------ parts
 
     def composite(self, name: str, node: Node) -> Decision | None:
-        """The decision that parts are dates, coordinates, quantities or maps; None where they are not."""
-        return date_of_parts(node) or place_of_parts(node) or quantity_of_parts(node) or self._map(node)
+        """The decision that parts are composites, such as dates, or maps; None where they are not. Later rows come first."""
+        for kind_name, row in reversed([*COMPOSITES.items()]):
+            if row.of_parts is not None:
+                decision: Decision | None = load_part(row.of_parts)(node)
+            else:
+                decision = None if row.of_fields is None else self._composite_of_fields(kind_name, row, node)
+            if decision is not None:
+                return decision
+        return self._map(node)
+
+    def _composite_of_fields(self, kind_name: str, row: CompositeKind, node: Node) -> Decision | None:
+        fields = {name: self.field(name, child).kind for name, child in node.children.items()}
+        kind = None if None in fields.values() else load_part(row.of_fields)(fields)
+        return None if kind is None else Decision(kind, f"parts {' and '.join(fields)}: {kind_name}")
 
     def _map(self, node: Node) -> Decision | None:
         reason = keys_are_labels(node)

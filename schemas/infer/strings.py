@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import kind_rows
 from kbdisk.schemas.composites.coordinate import PAIR, Coordinate
 from kbdisk.schemas.composites.date import NUMERIC_DATE, Date
 from kbdisk.schemas.composites.quantity import SWAP_POINT_AND_COMMA, Quantity
@@ -98,6 +100,15 @@ def string_decision(name: str, sketch: ValueSketch, gaps: bool) -> Decision:
     decisions = (look(strings) for look in DETECTORS)
     decision = next(decision_ for decision_ in decisions if decision_ is not None)
     return replace(decision.because(*strings.remarks), missing=missing, gaps=gap_count)
+
+
+def _registered(strings: Strings) -> Decision | None:
+    """The kind whose row recognises its texts, the latest row first."""
+    for name, row in reversed(kind_rows().items()):
+        kind = None if row.of_texts is None else load_part(row.of_texts)([text for text, _ in strings.texts])
+        if kind is not None:
+            return Decision(kind, f"{name} such as {shown(strings.first())}")
+    return None
 
 
 def _constant(strings: Strings) -> Decision | None:
@@ -319,7 +330,7 @@ def _other_share(share: float, what: str) -> str:
 
 
 DETECTORS: tuple[Callable[[Strings], Decision | None], ...] = (
-    _constant, _iso_dates, _ordered_dates, _places, _digits, _quantities, _addresses, _ids, _vocabulary,
+    _registered, _constant, _iso_dates, _ordered_dates, _places, _digits, _quantities, _addresses, _ids, _vocabulary,
 )  # fmt: skip
 
 

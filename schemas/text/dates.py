@@ -147,6 +147,18 @@ def write_iso(date: Date | Interval) -> str:
     raise ValueError(f"expected a date that ISO 8601 can say, got {_shown(date)}")
 
 
+def show_day(date: Date) -> str:
+    """1912-11-28, 1912-11, 1912, -0043 for 44 BCE; XX for an unknown part before a known one."""
+    year = "XXXX" if date.year is None else f"{date.year:05d}" if date.year < 0 else f"{date.year:04d}"
+    if date.day is not None:
+        return f"{year}-{_two_digits(date.month)}-{_two_digits(date.day)}"
+    return year if date.month is None else f"{year}-{_two_digits(date.month)}"
+
+
+def _two_digits(part: int | None) -> str:
+    return "XX" if part is None else f"{part:02d}"
+
+
 def plain(date: Date) -> Date:
     """A date without a precision that its parts imply."""
     implied = "month" if date.day is None else "day"

@@ -11,7 +11,7 @@ import contextlib
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeGuard
@@ -192,9 +192,3 @@ def measure(text: str) -> Measure | None:
     if match := _UNIT_LAST.fullmatch(text):
         return Measure(match[1], match[3] or "", match[2] if match[3] else "")
     return None
-
-
-def measured_as(examples: Iterable[str], unit: str | None) -> Measure | None:
-    """The form for an amount of a unit among examples: that of the first example with the unit, else with any unit."""
-    measures = [known for text in examples if (known := measure(text)) and known.unit]
-    return next((known for known in measures if known.unit == unit), measures[0] if measures else None)

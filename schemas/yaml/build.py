@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kbdisk.entity import Path, read_path, show
+from kbdisk.schemas.composites import name_of
 from kbdisk.schemas.composites.base import EACH, Composite, leaves_of
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.property import Property
@@ -16,7 +17,6 @@ from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yaml.file_keys import ClassKeys, FileKeys, ParsedProperty, PropertyKeys, RuleKeys
-from kbdisk.schemas.yaml.kind_keys import name_of_kind
 from kbdisk.schemas.yaml.parse import Place
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class Builder:
         property_ = properties[path]
         inside = next((other for length in range(1, len(path)) if (other := path[:length]) in properties), None)
         if inside is not None:
-            kind = name_of_kind(properties[inside].kind)
+            kind = name_of(properties[inside].kind)
             self.problems[here] = f"expected a path of its own, got one within {show(inside)}, a {kind}. Leave one out."
         for needed in property_.formula.paths if property_.formula else ():
             self.read((*here, "formula"), lambda path_: _check_leaf_of_formula(path_, path, properties), needed)
@@ -195,7 +195,7 @@ def _check_leaf_of_formula(needed: Path, target: Path, properties: Mapping[Path,
     property_ = _property_at(needed, target, properties)
     if needed in properties and isinstance(property_.kind, Composite):
         leaf_paths = [show(path) for path, _ in leaves_of(needed, property_.kind) if EACH not in path]
-        raise ValueError(f"{show(needed)} is a {name_of_kind(property_.kind)}: say {' or '.join(leaf_paths)}")
+        raise ValueError(f"{show(needed)} is a {name_of(property_.kind)}: say {' or '.join(leaf_paths)}")
 
 
 def _property_at(needed: Path, target: Path, properties: Mapping[Path, Property]) -> Property:

@@ -1,6 +1,6 @@
-"""The keys of kinds in a schema file: of each leaf and composite of ours, found by the name of the kind.
+"""The keys of kinds in a schema file: of each leaf and composite that names its keys in its row.
 
-A kind of another package needs no keys here: they are the fields of its dataclass.
+The keys of any other kind are the fields of its dataclass.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from kbdisk.schemas.composites import COMPOSITES
+from kbdisk.plugins import load_part
+from kbdisk.schemas.composites import kind_rows, name_of
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.composites.quantity import NAMES, Quantity, Scale
-from kbdisk.schemas.kinds import KINDS, Boolean, Category, Link, Number, Set, Text
+from kbdisk.schemas.kinds import Boolean, Category, Link, Number, Set, Text
 from kbdisk.schemas.text.names import did_you_mean
 from kbdisk.schemas.yaml.parse import Place
 from kbdisk.schemas.yaml.scalars import (
@@ -108,14 +109,14 @@ class KindKeys(Keys):
 
 def kinds() -> list[str]:
     """Every kind that a file may name."""
-    return [*KINDS, *COMPOSITES]
+    return [*kind_rows()]
 
 
 def keys_of(name: str) -> type[KindKeys]:
     """The keys of a kind by its name."""
-    known = LEAF_KEYS | COMPOSITE_KEYS
-    type_: Any = KINDS[name].leaf if name in KINDS else COMPOSITES[name].composite
-    return known[name] if name in known else _keys_like(type_)
+    row = kind_rows()[name]
+    keys: type[KindKeys] = _keys_like(row.type) if row.keys is None else load_part(row.keys)
+    return keys
 
 
 def read_kind(written: Any) -> Kind:
@@ -128,7 +129,7 @@ def read_kind(written: Any) -> Kind:
 
 def write_kind(kind: Kind) -> str | Written:
     """A kind as a file has it: by its name alone, where all keys have their default."""
-    name = name_of_kind(kind)
+    name = name_of(kind)
     rest = keys_of(name).written(kind)
     return {"kind": name, **_with_whole_numbers(rest)} if rest else name
 
@@ -138,12 +139,6 @@ def _with_whole_numbers(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_whole_numbers(inner) for key, inner in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MAX_PLAIN_WHOLE else value
-
-
-def name_of_kind(kind: Kind) -> str:
-    """The name of a kind."""
-    types = {name: row.leaf for name, row in KINDS.items()} | {name: row.composite for name, row in COMPOSITES.items()}
-    return next(name for name, type_ in types.items() if type_ is type(kind))
 
 
 def named(written: Any) -> tuple[str, Written]:
@@ -414,16 +409,6 @@ class SetKeys(LabelledKeys):
         return CategoryKeys.written(kind.of) | most
 
 
-LEAF_KEYS: dict[str, type[KindKeys]] = {
-    "number": NumberKeys,
-    "category": CategoryKeys,
-    "boolean": BooleanKeys,
-    "text": TextKeys,
-    "link": LinkKeys,
-    "set": SetKeys,
-}
-
-
 # ---------------------------------------------------------------- composites
 
 
@@ -584,12 +569,3 @@ class MapKeys(KindKeys):
     def written(cls, kind: Mapped) -> Written:
         key = {} if kind.key == Category() else {"key": write_kind(kind.key)}
         return {**ListKeys.written(Listed(kind.fields, kind.most)), **key}
-
-
-COMPOSITE_KEYS: dict[str, type[KindKeys]] = {
-    "quantity": QuantityKeys,
-    "date": DateKeys,
-    "coordinate": CoordinateKeys,
-    "list": ListKeys,
-    "map": MapKeys,
-}

@@ -300,7 +300,7 @@ def test_a_file_that_is_no_review_and_a_source_that_is_gone_are_told(run):
     decide("review.csv", ACCEPT)
     Path("kb.csv").rename("moved.csv")
     status, _, err = run("apply", "review.csv", "--in-place")
-    assert (status, "expected kb.csv there" in err) == (2, True)
+    assert (status, "expected its source kb.csv there" in err) == (2, True)
     assert run("apply", "review.csv", "--in-place", "--source", "moved.csv")[0] == 0
     assert Path("moved.csv").read_text() == "id,x\na,5\nb,2\n"
 

@@ -17,7 +17,7 @@ from kbdisk.evaluation.catboost import GBDT
 from kbdisk.evaluation.compare import FittedBaselines, training_entities
 from kbdisk.evaluation.curve import curve
 from kbdisk.evaluation.evaluate import Evaluation, Scope, SourcePartition, evaluate
-from kbdisk.metrics import METRICS
+from kbdisk.metrics import metric_of
 
 SCOPE = Scope(limit=8, texts=3)
 
@@ -119,7 +119,7 @@ def test_their_scores_are_those_of_their_answers(handsets):
         own = [one for one in sides.fair if path in PHONES.leaves(one)]
         said = found.fitted["trees"].predict("Phone", path, own)
         (row,) = [one for one in rows if one["path"] == name]
-        kind = METRICS["category" if name == "oem" else "number"]
+        kind = metric_of("category" if name == "oem" else "number")
         wanted = [kind.error(PHONES.leaves(one)[path], answer) for one, answer in zip(own, said, strict=True)]
         assert row["n"] == len(own)
         assert row["against"]["trees"]["theirs"] == pytest.approx(sum(wanted) / len(wanted))

@@ -24,8 +24,8 @@ from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.evaluation import drift as drifting
 from kbdisk.evaluation.drift import LEVEL, MAX_EXAMPLES, MAX_FALSE_ALARMS, Drift, level_of
-from kbdisk.leaves.registry import KINDS
 from kbdisk.schemas.infer import infer
+from kbdisk.schemas.kinds import KINDS
 
 
 def found(drift: Drift) -> dict[tuple[str, str], int]:
@@ -208,7 +208,7 @@ def test_a_kind_of_leaf_that_compares_nothing_is_left_alone(monkeypatch):
     from kbdisk.schemas.property import Property
     from kbdisk.schemas.schema import of_one_class
 
-    monkeypatch.setitem(KINDS, Count, COUNT)
+    monkeypatch.setitem(KINDS, "count", COUNT)
     schema = of_one_class({("n",): Property(Count())})
     codec = Codec.fit(schema, [Entity(f"{n}", {"n": n}) for n in range(5)], CodecConfig())
     assert not Drift.of(codec, [Entity("a", {"n": 30})])

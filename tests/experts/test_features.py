@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
-from kbdisk.experts.features import BLOCKS, NUMBER_HASH, HashedFeatures, hash_signs, most_frequent_slots
+from kbdisk.experts.features import NUMBER_HASH, HashedFeatures, blocks_of, hash_signs, most_frequent_slots
 from kbdisk.schemas.kinds import Category, Number, Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -39,7 +39,7 @@ def table(codec: Codec, hidden: str = "") -> tuple[HashedFeatures, torch.Tensor]
 def columns(codec: Codec, features: HashedFeatures, name: str) -> slice:
     slot = codec.slot(codec.classes[0], (name,))
     start = int(features.start[slot])
-    return slice(start, start + sum(BLOCKS[codec.slots[slot].kind]))
+    return slice(start, start + sum(blocks_of(codec.slots[slot].kind)))
 
 
 def test_similar_values_have_near_features(codec):

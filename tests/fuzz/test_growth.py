@@ -25,7 +25,7 @@ BUDGET = 25_000  # steps for each pattern and method in the fast suite
 
 BUILT = [  # patterns that a function puts together, as they come out
     (rb'(?:"(?:[^"]++|"")*+"|(?!")[^,\r\n]*+)(,|\r\n?|\n|\Z)', "match"),  # loaders/table/read.py
-    (r"-?(?:[0-9]*|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]*)?(?:[eE].+)?", "fullmatch"),  # loaders/values/numbers.py
+    (r"-?(?:[0-9]*|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]*)?(?:[eE].+)?", "fullmatch"),  # kbdisk/styles/numbers.py
     (rb"[\"']\^\^(?:<http://e/integer>|[\w.-]*:integer\b)", "findall"),  # loaders/rdf/turtle.py
     (r"[A-Z]{0,3}[$€£¥₹₽₩₺]", "fullmatch"),  # schemas/measures.py
 ]

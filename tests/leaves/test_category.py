@@ -24,6 +24,7 @@ from kbdisk.leaves.category import (
     CumulativeScores,
 )
 from kbdisk.leaves.labels import Labels
+from kbdisk.leaves.registry import learnt_leaf
 from kbdisk.schemas.kinds import Boolean, Category
 
 WIDTH = 16
@@ -87,7 +88,7 @@ def test_ordered_labels_that_are_not_told_stand_in_their_order():
 
 
 def test_truths_decode_to_bool():
-    codec = CategoryCodec.fit(Boolean(), [])
+    codec = CategoryCodec.fit(learnt_leaf(Boolean()), [])
     assert codec.decode(codec.encode([True, False])) == [True, False]
     for wrong in (1, "true", 0):
         with pytest.raises(ValueError, match="expected true or false, got"):
@@ -353,14 +354,14 @@ def reading(codecs: list[CategoryCodec]) -> tuple[CategoryEncoder, CategoryDecod
 
 def test_a_label_never_met_is_read_and_written_once_its_text_is_told():
     codec = CategoryCodec.fit(Category(), ["dark red", "blue", "blue"])
-    encoder, decoder, _ = reading([codec, CategoryCodec.fit(Boolean(), [])])
+    encoder, decoder, _ = reading([codec, CategoryCodec.fit(learnt_leaf(Boolean()), [])])
     more = codec.extended(["light red", "blue"])
     assert more.labels.values == ("blue", "dark red", "light red")
     h = torch.randn(1, WIDTH)
     before = decoder(h, rows_of([0])).log_prob(codec.encode(["blue"]))
     as_other = encoder(codec.encode(["light red"]), rows_of([0]))
     for module in (encoder, decoder):
-        module.replace_labels([more, CategoryCodec.fit(Boolean(), [])])
+        module.replace_labels([more, CategoryCodec.fit(learnt_leaf(Boolean()), [])])
     x = encoder(more.encode(["light red", "dark red"]), rows_of([0, 0]))
     assert not torch.equal(x[:1], as_other)
     belief = decoder(h, rows_of([0]))

@@ -14,7 +14,7 @@ from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.number import NumberCodec, NumberConfig, NumberDecoder, NumberEncoder
 from kbdisk.leaves.number.codec import BELIEF_NAMES, EMBEDDING_NAMES
 from kbdisk.leaves.number.encoder import squeezed
-from kbdisk.leaves.registry import KINDS
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.schemas.kinds import Number
 
 RANDOM = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def encoded(codecs: list[NumberCodec], slots: list[int]) -> Tensor:
 
 
 def test_numbers_have_a_row_in_the_table_of_kinds():
-    assert KINDS[Number] == ("number", NumberCodec, NumberEncoder, NumberDecoder, NumberConfig)
+    assert LEARNT_KINDS["number"] == ("number", NumberCodec, NumberEncoder, NumberDecoder, NumberConfig, None)
 
 
 CHOICES = [{}, {"shared": True}, {"atoms": 0}, {"code": "log"}, {"code": "minmax"}, {"code": "standard"}]

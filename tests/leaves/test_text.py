@@ -11,7 +11,7 @@ from tables import for_each
 
 from kbdisk.entity import Text as TextValue
 from kbdisk.leaves.base import Rows, Setting
-from kbdisk.leaves.registry import KINDS
+from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text import Reader, TextCodec, TextConfig, TextDecoder, TextEncoder, Writer, build_reader
 from kbdisk.leaves.tokenizer import EOS, FIRST_BYTE, FIRST_PIECE, FIRST_WRITABLE, Tokenizer
 from kbdisk.model.mup import growths
@@ -45,7 +45,7 @@ def rows(counts: list[int], path: torch.Tensor | None = None) -> Rows:
 
 
 def test_text_is_a_row_of_the_table_of_kinds():
-    assert KINDS[Text] == ("text", TextCodec, TextEncoder, TextDecoder, TextConfig)
+    assert LEARNT_KINDS["text"] == ("text", TextCodec, TextEncoder, TextDecoder, TextConfig, 0)
 
 
 def test_texts_come_back_and_every_row_is_as_long_as_a_text_may_be(codec):

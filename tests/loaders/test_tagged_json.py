@@ -13,7 +13,8 @@ from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.loaders.json import text
-from kbdisk.loaders.values.tagged_json import decode, encode, read_float, read_int, show_day
+from kbdisk.loaders.values.tagged_json import decode, encode, read_float, read_int
+from kbdisk.schemas.text.dates import show_day
 from kbdisk.schemas.text.numerals import show_digits
 
 FORMS = [  # a value, its JSON

@@ -14,7 +14,7 @@ from tables import for_each
 from kbdisk.entity import Coordinate as Place
 from kbdisk.entity import Date as Day
 from kbdisk.entity import Quantity as Amount
-from kbdisk.schemas.composites import COMPOSITES, EACH, Composite, Row, leaves_of, show_pattern
+from kbdisk.schemas.composites import COMPOSITES, EACH, Composite, CompositeKind, leaves_of, show_pattern
 from kbdisk.schemas.composites.coordinate import Coordinate
 from kbdisk.schemas.composites.date import Date, check
 from kbdisk.schemas.composites.listed import Listed
@@ -29,14 +29,14 @@ def row(request):
 
 
 def test_its_example_does_what_a_composite_does(row):
-    assert isinstance(row.example, row.composite)
+    assert isinstance(row.example, row.type)
     assert isinstance(row.example, Composite)
 
 
 def test_it_is_made_of_leaves_alone(row):
     leaves = dict(leaves_of(("here",), row.example))
     assert leaves
-    assert {type(leaf) for leaf in leaves.values()} <= {kind.leaf for kind in KINDS.values()}
+    assert {type(leaf) for leaf in leaves.values()} <= {kind.type for kind in KINDS.values()}
 
 
 def test_a_value_taken_apart_and_put_together_is_the_same(row):
@@ -339,7 +339,7 @@ def test_a_composite_of_somebody_elses_is_one_dataclass_and_one_row(monkeypatch)
         def join(self, parts):
             return f"{parts[('a',)]}:{parts[('b',)]}"
 
-    monkeypatch.setitem(COMPOSITES, "ratio", Row(Ratio, Ratio(), ("3:4",)))
+    monkeypatch.setitem(COMPOSITES, "ratio", CompositeKind(Ratio, Ratio(), ("3:4",)))
     listed = Listed({"shape": Ratio()})
     assert listed.join(listed.split(listed.apply([{"shape": "3:4"}]))) == [{"shape": "3:4"}]
     assert math.isclose(listed.split([{"shape": "3:4"}])[(0, "shape", "b")], 4)

@@ -19,14 +19,14 @@ def kind(request):
 
 
 def test_its_example_is_of_its_own_dataclass_and_its_values_fit(kind):
-    assert type(kind.example) is kind.leaf
+    assert type(kind.example) is kind.type
     assert kind.values
     for value in kind.values:
         kind.example.check(value)
 
 
 def test_it_is_plain_data_that_can_be_a_key_and_cannot_be_changed(kind):
-    assert kind.leaf() == kind.leaf()
+    assert kind.type() == kind.type()
     hash(kind.example)
     with pytest.raises((AttributeError, TypeError)):
         kind.example.whatever = 1

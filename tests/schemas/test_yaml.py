@@ -15,7 +15,7 @@ from schema_examples import PHONE, PHONE_SCHEMA
 from tables import examples, for_each
 
 from kbdisk.errors import SchemaError
-from kbdisk.schemas.composites import COMPOSITES, Row
+from kbdisk.schemas.composites import COMPOSITES, CompositeKind
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
@@ -67,7 +67,7 @@ def test_every_kind_can_be_said_by_its_name_alone():
         if name in ("list", "map"):
             assert problem(properties(f"x: {name}")) == "p.yaml:5: P.properties.x.of: expected a value, got none."
         else:
-            row = KINDS[name].leaf if name in KINDS else COMPOSITES[name].composite
+            row = {**KINDS, **COMPOSITES}[name].type
             assert only(f"x: {name}") == Property(row())
 
 
@@ -356,7 +356,7 @@ class Ratio:
 @pytest.fixture
 def others(monkeypatch):
     monkeypatch.setitem(KINDS, "colour", LeafKind(Colour, Colour(), ("#ff8800",)))
-    monkeypatch.setitem(COMPOSITES, "ratio", Row(Ratio, Ratio(), ("3:4",)))
+    monkeypatch.setitem(COMPOSITES, "ratio", CompositeKind(Ratio, Ratio(), ("3:4",)))
 
 
 def test_a_kind_of_somebody_elses_has_its_fields_as_keys(others):
@@ -379,7 +379,7 @@ def test_its_keys_are_checked_like_ours(others):
 def test_every_field_of_our_kinds_can_be_told():
     """A field that has no key would be lost when a schema is written."""
     renamed = {"quantity": {"factors", "value", "names"}, "list": {"fields"}, "map": {"fields"}}
-    made = {name: row.leaf for name, row in KINDS.items()} | {name: row.composite for name, row in COMPOSITES.items()}
+    made = {name: row.type for name, row in (*KINDS.items(), *COMPOSITES.items())}
     for name, row in made.items():
         keys = {FIELD_OF_KEY.get(key, key) for key in keys_of(name).names()}
         assert {one.name for one in fields(row)} - renamed.get(name, set()) <= keys

@@ -46,6 +46,13 @@ def test_networks_have_what_experts_before_them_leave():
     assert clock.seconds(WEIGHTS) == pytest.approx(10)  # experts without weights are lost
 
 
+def test_experts_that_have_used_up_a_budget_leave_networks_a_few_steps(monkeypatch):
+    monkeypatch.setattr(training, "MIN_SECONDS_EXPERTS_FIRST", 0.0)
+    monkeypatch.setattr(Clock, "seconds", lambda clock, name: 0.0 if name == NETWORKS else 1.0)
+    trained = train(SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None)
+    assert trained.record.facts["steps"] > 0
+
+
 def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():
     of_all = run(1000.0, members=2)
     more = network_runs(of_all, 800.0)

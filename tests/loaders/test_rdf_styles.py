@@ -13,7 +13,7 @@ from pyoxigraph import BlankNode, RdfFormat
 from tables import for_each
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
-from kbdisk.loaders.rdf.observe import PredicateTemplates, natural_term
+from kbdisk.loaders.rdf.styles import PredicateTemplates, natural_term
 from kbdisk.loaders.rdf.terms import value_of_term
 from kbdisk.loaders.rdf.value_nodes import recognised
 from kbdisk.schemas.text.calendars import JULIAN
@@ -51,7 +51,7 @@ def shape_of(objects):
     """The shape of these objects, as Turtle has them after a predicate."""
     quads = list(pyoxigraph.parse(f"{PREFIXES} :it :has {objects} .", format=RdfFormat.TURTLE))
     graph = graph_of(quads)
-    return PredicateTemplates.observe(
+    return PredicateTemplates.of(
         (quad.object, graph.get) for quad in quads if quad.predicate.value == "http://example.org/has"
     )
 
@@ -63,13 +63,13 @@ def fresh():
 
 def made(shape, value):
     """The triples of a new value, as text."""
-    term, triples = shape.terms(value, fresh())
+    term, triples = shape.write(value, fresh())
     return [str(term), *sorted(str(triple) for triple in triples)]
 
 
 def short(shape, value):
     """A new value that is one term, with namespaces cut off."""
-    term, triples = shape.terms(value, fresh())
+    term, triples = shape.write(value, fresh())
     assert triples == []
     if not isinstance(term, pyoxigraph.Literal):
         return str(term)
@@ -200,7 +200,7 @@ def test_a_new_value_is_spelt_as_its_property_is(objects, value, written):
 )
 def test_a_value_that_does_not_fit_is_refused_with_a_reason(objects, value, reason):
     with pytest.raises(ValueError, match=rf"^{reason.replace('(', '.').replace('[', '.')}"):
-        shape_of(objects).terms(value, fresh())
+        shape_of(objects).write(value, fresh())
 
 
 NODES = [  # what a property has, and new values
@@ -254,7 +254,7 @@ NODES = [  # what a property has, and new values
 def test_a_node_of_any_form_is_read_back_as_the_value_it_was_made_of(objects, values):
     shape = shape_of(objects)
     for value in values:
-        term, triples = shape.terms(value, fresh())
+        term, triples = shape.write(value, fresh())
         assert isinstance(term, BlankNode)
         assert read_back(term, triples) == value
 
@@ -282,7 +282,7 @@ def test_value_nodes_with_iris_are_learnt_from_and_a_new_one_is_blank():
     graph = graph_of(pyoxigraph.parse(quads, format=RdfFormat.TURTLE))
     node = pyoxigraph.NamedNode("http://example.org/v1")
     for found in (graph.get, graph[node]):
-        term, triples = PredicateTemplates.observe([(node, found)]).terms(Quantity(2.5, KM), fresh())
+        term, triples = PredicateTemplates.of([(node, found)]).write(Quantity(2.5, KM), fresh())
         assert isinstance(term, BlankNode)
         assert len(triples) == 3
 
@@ -351,7 +351,7 @@ def test_any_value_is_read_back_from_its_natural_terms(value):
 @given(st.lists(floats, min_size=1, max_size=5), floats, st.sampled_from(["decimal", "double", "float"]))
 def test_no_habit_changes_a_number(seen, number, datatype):
     objects = ", ".join(f'"{one}"^^xsd:{datatype}' for one in seen)
-    term, _ = shape_of(objects).terms(number, fresh())
+    term, _ = shape_of(objects).write(number, fresh())
     assert value_of_term(term) == number
 
 
@@ -367,7 +367,7 @@ def test_mondial_keeps_its_years_as_gyears_and_its_areas_as_numbers(data):
     graph = graph_of(quads)
 
     def observed(name):
-        return PredicateTemplates.observe(
+        return PredicateTemplates.of(
             (quad.object, graph.get) for quad in quads if quad.predicate.value.endswith("#" + name)
         )
 
@@ -376,4 +376,4 @@ def test_mondial_keeps_its_years_as_gyears_and_its_areas_as_numbers(data):
     assert short(observed("population"), 5000) == "5000 integer"
     assert short(observed("unemployment"), 4.5) == "4.5 decimal"
     with pytest.raises(ValueError, match=r"^expected a date such as"):
-        observed("independenceDate").terms(Date(1990), fresh())
+        observed("independenceDate").write(Date(1990), fresh())

@@ -1,7 +1,11 @@
-"""Statistics of an RDF source, so that a new value is written as its neighbours are: templates and lexical forms per predicate.
+"""How an RDF source writes its values, observed predicate by predicate: templates of terms, and lexical forms of literals.
 
-    templates = PredicateTemplates.observe([(object, fields_of), ...])     fields_of(node) = {predicate: [objects]}
-    term, triples = templates.terms(value, fresh)                          triples: of the value node, if it is one
+    templates = PredicateTemplates.of([(object, fields_of), ...])     fields_of(node) = {predicate: [objects]}
+    term, triples = templates.write(value, fresh)                     triples: of the value node, if it is one
+
+A quantity in Turtle: the form in the tree is that of its kind (kbdisk/styles/kinds.py), here a Quantity. The predicate's
+templates choose between a literal and a value node, whose classes and predicates are in rdf/value_nodes.py; the digits are written
+by the NumberFormat of kbdisk/styles/numbers.py, and the terms as text by rdf/turtle.py.
 
 A predicate has one template for each kind of its values: links, literals of a datatype or language, value nodes of a form.
 A new value takes the most frequent template that it fits: a year becomes an xsd:gYear where the predicate has those too,
@@ -40,6 +44,7 @@ from kbdisk.loaders.rdf.terms import (
     EDTF,
     FIRST,
     INTEGERS,
+    IRIS_OF_KNOWN,
     LANGUAGE,
     NAMED,
     NIL,
@@ -60,9 +65,10 @@ from kbdisk.loaders.rdf.terms import (
     value_of_term,
 )
 from kbdisk.loaders.rdf.value_nodes import BY_CLASS, Fields, FieldsOf, Form, form_of, recognised
-from kbdisk.loaders.values.numbers import NumberFormat, is_majority
 from kbdisk.schemas.text import dates, numerals
 from kbdisk.schemas.text.numerals import Number, has_int
+from kbdisk.styles.habits import write_in_first_form
+from kbdisk.styles.numbers import NumberFormat, is_majority
 
 # ---------------------------------------------------------------- lexical forms
 
@@ -98,13 +104,13 @@ def _number_form(value: Any, datatype: str, samples: Samples) -> str:
     if datatype in INTEGERS:
         if not has_int(number):
             raise ValueError(f"expected a whole number, got {number}")
-        lexical = NumberFormat(0, NumberFormat.of(samples).plus).show(int(number))
+        lexical = NumberFormat(plus=NumberFormat.of(samples).plus).show(int(number))
     else:
         format = NumberFormat.of(samples)
         if not samples and datatype != DECIMAL:
-            format = NumberFormat(1, exponent="E0" if "e" in repr(number) else "")
+            format = NumberFormat(1, keeps_zeros=True, exponent="E0" if "e" in repr(number) else "")
         elif not samples:
-            format = NumberFormat(isinstance(number, float))
+            format = NumberFormat(int(isinstance(number, float)), keeps_zeros=True)
         lexical = (replace(format, exponent="") if datatype == DECIMAL else format).show(number)
     read = value_of(lexical, datatype)
     if read != number and read != _as_float(number):
@@ -248,7 +254,6 @@ TermAndTriples: TypeAlias = tuple[Term, list[Triple]]
 
 MAX_SAMPLES = 200  # lexical forms kept of a template
 SAME_KIND: dict[type[Any], type[Any]] = {int: float, Decimal: float, Text: str}  # types that are of one kind
-IRIS_OF_KNOWN: dict[Known | None, str] = {value: iri for iri, value in NAMED.items()}
 _TYPE = NamedNode(TYPE)
 QUANTITY, CODE, WORD = (f"http://schema.org/{name}" for name in ("QuantitativeValue", "unitCode", "unitText"))
 _QUANTITY_FORM = BY_CLASS[QUANTITY][0]
@@ -258,10 +263,12 @@ INTERVAL = EDTF + "EDTF"
 class LinkTemplate:
     """The template of links: IRIs and blank nodes that are entities."""
 
+    kinds = frozenset({Link})
+
     def __init__(self) -> None:
         self.count = 0
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
+    def observe(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         self.count += 1
 
@@ -269,7 +276,7 @@ class LinkTemplate:
         """Whether a value is of just this kind."""
         return isinstance(value, Link)
 
-    def terms(self, value: Any, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Any, fresh: Fresh) -> TermAndTriples:
         """A link, or a string that is an IRI."""
         if isinstance(value, Link):
             return link_term(value), []
@@ -288,7 +295,7 @@ class LiteralTemplate:
         self.samples: list[str] = []
         self.kinds: set[type[Any]] = set()
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
+    def observe(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         self.count += 1
         if len(self.samples) < MAX_SAMPLES:
@@ -301,7 +308,7 @@ class LiteralTemplate:
         same = SAME_KIND.get(type(value), type(value)) in self.kinds
         return same and (not isinstance(value, Text) or value.language.lower() == self.language)
 
-    def terms(self, value: Any, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Any, fresh: Fresh) -> TermAndTriples:
         """A literal, spelt as the others are; a string takes their language, or none where they have none."""
         if self.language is None:
             return literal_term(lexical_form(value, self.datatype, self.samples), self.datatype), []
@@ -324,6 +331,7 @@ class NodeTemplate:
 
     def __init__(self, form: Form, classes: tuple[str, ...] = (), predicates: tuple[str, ...] = ()) -> None:
         self.form = form
+        self.kinds = frozenset(form.kinds)
         self.classes = classes
         self.count = 0
         self.templates = {predicate: PredicateTemplates() for predicate in predicates}
@@ -333,12 +341,12 @@ class NodeTemplate:
             form.parts[predicate]: predicate for predicate in reversed(predicates_of_form)
         }  # part -> predicate
 
-    def add(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
+    def observe(self, term: Any, fields: Fields | None, fields_of: FieldsOf) -> None:
         """Take in an example."""
         assert fields is not None
         self.count += 1
         for predicate, templates in self.templates.items():
-            templates.add(fields[predicate][0], fields_of)
+            templates.observe(fields[predicate][0], fields_of)
         units = {predicate: terms for predicate, terms in fields.items() if self.form.parts.get(predicate) == "unit"}
         if len(units) > 1:
             self.units.setdefault(units[self.predicates["unit"]][0].value, units)
@@ -362,7 +370,7 @@ class NodeTemplate:
             if part_value is not None and not (part in left_out and part_value == self.form.implied[part])
         }
 
-    def terms(self, value: Any, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Any, fresh: Fresh) -> TermAndTriples:
         """A new node with the value's parts."""
         parts = self.parts(value)
         node = fresh()
@@ -382,7 +390,7 @@ class NodeTemplate:
                 name for name, name_of_part in self.form.parts.items() if name_of_part == part
             )
             templates = self.templates.get(predicate)
-            term, more = templates.terms(value, fresh) if templates else natural_term(_as_link(value), fresh)
+            term, more = templates.write(value, fresh) if templates else natural_term(_as_link(value), fresh)
             triples += [Triple(node, NamedNode(predicate), term), *more]
         return triples
 
@@ -397,14 +405,14 @@ class PredicateTemplates:
         self.templates: dict[tuple[Any, ...], Template] = {}
 
     @classmethod
-    def observe(cls, examples: Iterable[tuple[Term, FieldsOf | Fields | None]]) -> PredicateTemplates:
+    def of(cls, examples: Iterable[tuple[Term, FieldsOf | Fields | None]]) -> PredicateTemplates:
         """The templates of some values, each with the fields of its node, or with the function to the fields of any node."""
         templates = cls()
         for term, fields in examples:
-            templates.add(term, fields if callable(fields) else _only(term, fields))
+            templates.observe(term, fields if callable(fields) else _only(term, fields))
         return templates
 
-    def add(self, term: Term, fields_of: FieldsOf) -> None:
+    def observe(self, term: Term, fields_of: FieldsOf) -> None:
         """Take in one more value."""
         fields = None if isinstance(term, LiteralTerm) else fields_of(term)
         key: tuple[Any, ...] = ()
@@ -420,19 +428,17 @@ class PredicateTemplates:
             template = self.templates[key] = (
                 NodeTemplate(*key) if len(key) == 3 else LiteralTemplate(*key) if key else LinkTemplate()
             )
-        template.add(term, fields, fields_of)
+        template.observe(term, fields, fields_of)
 
-    def terms(self, value: Value, fresh: Fresh) -> TermAndTriples:
+    def write(self, value: Value, fresh: Fresh) -> TermAndTriples:
         """A new value as a term and the triples of its node; ValueError where it fits no template."""
         if not self.templates or isinstance(value, Known) or value is None or self._is_new_language(value):
             return natural_term(value, fresh)
-        reasons: list[str] = []
-        for template in self._candidates(value):
-            try:
-                return template.terms(value, fresh)
-            except ValueError as error:
-                reasons.append(str(error))
-        raise ValueError(reasons[0])
+        return write_in_first_form(self._candidates(value), lambda template: template.write(value, fresh))
+
+    def holds(self, kind: type[Any]) -> bool:
+        """Whether some values are of a kind, such as Quantity."""
+        return any(kind in template.kinds for template in self.templates.values())
 
     def missing(self, node: Any, fields: Fields, value: Any, fresh: Fresh) -> list[Triple]:
         """The triples that a node with these fields lacks for a value; its own triples stay as they are."""
@@ -483,7 +489,7 @@ def natural_term(value: Any, fresh: Fresh) -> TermAndTriples:
         case Quantity():
             template = NodeTemplate(_QUANTITY_FORM, (QUANTITY,))
             template.predicates["unit"] = CODE if isinstance(_as_link(value.unit), Link) else WORD
-            return template.terms(value, fresh)
+            return template.write(value, fresh)
         case dict() if value and not value.keys() - {"start", "end"}:
             return literal_term(lexical_form(value, INTERVAL), INTERVAL), []
         case list() | dict():
@@ -551,9 +557,7 @@ class Observed:
             examples = [
                 term for term in self.objects.get(predicate, ()) if isinstance(term, Literal | NamedNode | BlankNode)
             ]
-            templates = self._templates[predicate] = PredicateTemplates.observe(
-                (term, self.fields_of) for term in examples
-            )
+            templates = self._templates[predicate] = PredicateTemplates.of((term, self.fields_of) for term in examples)
         return templates
 
     def triple_term(self, predicate: str, text: str) -> Triple | None:

@@ -1,7 +1,11 @@
-"""Numbers as text: decimals, signs and exponents of most samples, and the separators that the numbers of one column have.
+"""Numbers as text, as the other numbers at their place are written. NumberFormat renders; three learners find the format.
 
-A point is decimal. Where commas do not separate the cells, a comma may be the decimal separator of a whole column, and
-points before groups of three digits are then thousands separators. `1.234` and `1,234` are ambiguous by themselves:
+    NumberFormat.of(samples)     of some texts: decimals, plus signs, exponents
+    NumberSpelling               counts, which a model keeps: decimals, commas, leading zeros; integers or floats
+    Separators                   all cells of a column: decimals, exponents, decimal and thousands separators
+
+In a column a point is decimal. Where commas do not separate the cells, a comma may be the decimal separator of a whole column,
+and points before groups of three digits are then thousands separators. `1.234` and `1,234` are ambiguous by themselves:
 `1.234,5`, `1.234.567` and `0,5` decide, also for the other columns of a file. Apostrophes and unbreakable spaces between
 groups of three digits are always thousands separators.
 """
@@ -11,27 +15,36 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, Self
 
 from kbdisk.schemas.text import numerals
-from kbdisk.schemas.text.numerals import Number
+from kbdisk.schemas.text.numerals import Measure, Number, as_decimal, has_int, measure
 
 Samples = Sequence[str]
 
 
+# ---------------------------------------------------------------- one number as text
+
+
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """How numbers are written: minimum decimals, a sign on positive numbers, and the exponent ("" for none)."""
+    """How a number is written as text."""
 
-    decimals: int = 0
-    plus: bool = False
-    exponent: str = ""  # `E`, or `e+` with as many zeros as its digits are padded to
+    min_decimals: int = 0
+    max_decimals: int | None = None  # it is rounded to these
+    keeps_zeros: bool = False  # the zeros at the end of a Decimal
+    min_digits: int = 1  # before the point
+    plus: bool = False  # a sign on positive numbers
+    exponent: str = ""  # `E`, or `e+` with as many zeros as its digits are padded to; empty for none
+    thousands: str = ""  # between groups of three digits
+    point: str = "."
 
     @classmethod
     def of(cls, samples: Samples) -> NumberFormat:
-        """The format of most samples."""
+        """The format of most samples, in which no digit of a number is lost."""
         return cls._of(tuple(samples))
 
     @classmethod
@@ -39,45 +52,68 @@ class NumberFormat:
     def _of(cls, all_samples: tuple[str, ...]) -> NumberFormat:
         samples = [text for text in all_samples if text and not text.strip("0123456789+-.eE")]
         if not samples:
-            return cls()
+            return cls(keeps_zeros=True)
         positive = [text for text in samples if text[:1] != "-"]
         plus = bool(positive) and is_majority(text[:1] == "+" for text in positive)
         exponential = [text.replace("e", "E").partition("E") for text in samples if "e" in text.lower()]
         if 2 * len(exponential) <= len(samples):
             plain = [text for text in samples if "e" not in text.lower()]
-            return cls(min(map(_decimals, plain)), plus)
+            return cls(min(map(_decimals, plain)), keeps_zeros=True, plus=plus)
         letter = "e" if is_majority("e" in text for text in samples) else "E"
         sign = "+" if any(power[:1] == "+" for _, _, power in exponential) else ""
         width = min(len(power.lstrip("+-")) for _, _, power in exponential)
-        return cls(min(_decimals(mantissa) for mantissa, _, _ in exponential), plus, letter + sign + "0" * width)
+        exponent = letter + sign + "0" * width
+        decimals = min(_decimals(mantissa) for mantissa, _, _ in exponential)
+        return cls(decimals, keeps_zeros=True, plus=plus, exponent=exponent)
 
     def show(self, value: Number) -> str:
-        """A number, with every digit that it has."""
-        text = self._exponential(value) if self.exponent else _padded(numerals.show(_bare(value)), self.decimals)
-        return "+" + text if self.plus and not text.startswith("-") else text
+        """A number as text; ValueError where it would have too many digits."""
+        text = self._exponential(value) if self.exponent else self._plain(value)
+        return self.separate("+" + text if self.plus and not text.startswith("-") else text)
+
+    def separate(self, text: str) -> str:
+        """A number with a point before its decimals, with the separators of this format."""
+        whole, point, rest = text.partition(".")
+        if self.thousands and (digits := whole.removeprefix("-")).isdigit():
+            first = (len(digits) - 1) % 3 + 1
+            groups = [digits[:first], *(digits[n : n + 3] for n in range(first, len(digits), 3))]
+            whole = whole[: whole.startswith("-")] + self.thousands.join(groups)
+        return whole + (self.point if point else "") + rest
+
+    def _plain(self, value: Number) -> str:
+        text = numerals.show(int(value) if isinstance(value, float) and value.is_integer() else value)
+        if self.max_decimals is not None:
+            text = _rounded(text, self.max_decimals)
+        sign, (whole, _, decimals) = "-" * text.startswith("-"), text.removeprefix("-").partition(".")
+        decimals = decimals if self.keeps_zeros else decimals.rstrip("0")
+        sign = sign if self.keeps_zeros or decimals or whole.strip("0") else ""  # 0, not -0
+        return sign + whole.zfill(self.min_digits) + self._point_and(decimals)
 
     def _exponential(self, value: Number) -> str:
-        sign, digits, _ = Decimal(repr(value) if isinstance(value, float) else value).as_tuple()
-        power = Decimal(repr(value) if isinstance(value, float) else value).adjusted() if any(digits) else 0
+        exact = as_decimal(value)
+        sign, digits, _ = exact.as_tuple()
+        power = exact.adjusted() if any(digits) else 0
         figures = "".join(map(str, digits)).rstrip("0") or "0"
-        mantissa = _padded(figures[0] + ("." + figures[1:] if figures[1:] else ""), self.decimals)
         width = self.exponent.count("0")
         shown = ("-" if power < 0 else "+" if "+" in self.exponent else "") + str(abs(power)).zfill(width)
-        return "-" * sign + mantissa + self.exponent[0] + shown
+        return "-" * sign + figures[0] + self._point_and(figures[1:]) + self.exponent[0] + shown
+
+    def _point_and(self, decimals: str) -> str:
+        decimals = decimals.ljust(self.min_decimals, "0")
+        return "." + decimals if decimals else ""
 
 
-def _bare(value: Number) -> Number:
-    """A whole float as an integer: the format decides how many decimals it shows."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _rounded(number: str, decimals: int) -> str:
+    """A number, rounded to some decimals."""
+    value = Decimal(number)
+    if -int(value.as_tuple().exponent) <= decimals:
+        return number
+    exact = Context(prec=max(len(number), 50) + abs(value.adjusted()) + decimals)
+    return format(value.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN, exact), "f")
 
 
 def _decimals(text: str) -> int:
     return len(text.partition(".")[2])
-
-
-def _padded(text: str, decimals: int) -> str:
-    whole, _, part = text.partition(".")
-    return f"{whole}.{part.ljust(decimals, '0')}" if part or decimals else whole
 
 
 def is_majority(conditions: Iterable[bool]) -> bool:
@@ -86,16 +122,76 @@ def is_majority(conditions: Iterable[bool]) -> bool:
     return 2 * sum(flags) > len(flags)
 
 
-def round_decimals(number: str, min_decimals: int, max_decimals: int) -> str:
-    """A number, rounded and padded to a range of decimals."""
-    value = Decimal(number)
-    exact = Context(prec=max(len(number), 50) + abs(value.adjusted()) + max_decimals)
-    if -int(value.as_tuple().exponent) > max_decimals:
-        value = value.quantize(Decimal(1).scaleb(-max_decimals), ROUND_HALF_EVEN, exact)
-    whole, _, decimals = format(value, "f").partition(".")
-    decimals = decimals.rstrip("0").ljust(min_decimals, "0")
-    text = f"{whole}.{decimals}" if decimals else whole
-    return text.removeprefix("-") if not value else text
+# ---------------------------------------------------------------- an amount with its unit as text
+
+
+def measured_as(examples: Iterable[str], unit: str | None) -> Measure | None:
+    """The form for an amount of a unit among examples: that of the first example with the unit, else with any unit."""
+    measures = [known for text in examples if (known := measure(text)) and known.unit]
+    return next((known for known in measures if known.unit == unit), measures[0] if measures else None)
+
+
+# ---------------------------------------------------------------- the numbers at one path
+
+
+@dataclass(slots=True)
+class NumberSpelling:
+    """How the numbers at one path are spelt: 5 or 5.0, and as text with which decimals, commas and zeros."""
+
+    whole: int = 0  # whole numbers that are integers
+    pointed: int = 0  # whole numbers that are floats: 5.0
+    fewest: int | None = None  # decimals of texts
+    commas: int = 0  # texts of a thousand or more with commas, less those without
+    shortest: int = 0  # digits of texts before the point
+    longest: int = 0
+    zeros: bool = False  # whether a text has a leading zero
+
+    def observe(self, value: Number) -> None:
+        """Count a number that is stored as a number."""
+        if isinstance(value, int):
+            self.whole += 1
+        elif has_int(value):
+            self.pointed += 1
+
+    def observe_text(self, text: str) -> None:
+        """Count a number that is stored as text."""
+        before, _, decimals = text.strip().lstrip("+-").partition(".")
+        if "e" in text or "E" in text:
+            return
+        digits = before.replace(",", "")
+        self.fewest = len(decimals) if self.fewest is None else min(self.fewest, len(decimals))
+        self.shortest = min(self.shortest, len(digits)) if self.longest else len(digits)
+        self.longest = max(self.longest, len(digits))
+        self.zeros = self.zeros or (len(digits) > 1 and digits[0] == "0")
+        if len(digits) > 3:
+            self.commas += 1 if "," in before else -1
+
+    def typed(self, value: Any) -> Any:
+        """A number as an integer or a float, as the observed ones are."""
+        if isinstance(value, bool) or not has_int(value):
+            return value
+        if not isinstance(value, int):
+            return int(value) if self.whole > self.pointed else value
+        return float(value) if self.pointed > self.whole and abs(value) < 1 << 53 else value
+
+    @property
+    def format(self) -> NumberFormat:
+        """The format of the observed texts."""
+        is_padded = self.zeros and self.shortest == self.longest and self.commas <= 0
+        return NumberFormat(
+            self.fewest or 0, min_digits=self.longest if is_padded else 1, thousands="," if self.commas > 0 else ""
+        )
+
+    def text(self, value: Any) -> str:
+        """A number as text, spelt as the observed ones are."""
+        return self.format.show(value)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Itself from its fields by name."""
+        counts = {name: int(data[name]) for name in ("whole", "pointed", "commas", "shortest", "longest")}
+        fewest = None if data["fewest"] is None else int(data["fewest"])
+        return cls(**counts, fewest=fewest, zeros=bool(data["zeros"]))
 
 
 # ---------------------------------------------------------------- separators of a column
@@ -124,7 +220,7 @@ class Separators:
     exponent_samples: list[str] = field(default_factory=list)  # some of these, with decimal points
     digits: dict[str, tuple[int, int]] = field(default_factory=dict)  # the fewest and the most after each mark
 
-    def see(self, cell: str, count: int) -> bool:
+    def observe(self, cell: str, count: int) -> bool:
         """Count a cell if it is a number; returns whether it is one."""
         pointed = self._pointed(cell)
         if match := NUMBER.fullmatch(pointed):
@@ -144,8 +240,8 @@ class Separators:
         self.counts[mark] += count
         if exponent is None:
             decimals = len(after or only or "")
-            fewest, is_majority = self.digits.get(mark, (decimals, decimals))
-            self.digits[mark] = min(fewest, decimals), max(is_majority, decimals)
+            fewest, most = self.digits.get(mark, (decimals, decimals))
+            self.digits[mark] = min(fewest, decimals), max(most, decimals)
         return True
 
     @property
@@ -192,7 +288,7 @@ class Separators:
         """Minimum and maximum decimals of the numbers without exponent, if there are any."""
         point = self.decimal
         ranges = [fewest_most if mark == point else (0, 0) for mark, fewest_most in self.digits.items()]
-        return (min(fewest for fewest, _ in ranges), max(is_majority for _, is_majority in ranges)) if ranges else None
+        return (min(fewest for fewest, _ in ranges), max(most for _, most in ranges)) if ranges else None
 
     def reader(self) -> Callable[[str], Number]:
         """The function from a cell to its number; ValueError where it is no number like the others."""
@@ -213,21 +309,18 @@ class Separators:
 
         return read
 
-    def spell(self, number: str) -> str:
+    def write(self, number: str) -> str:
         """A number with the separators, decimals and exponents of the column; thousands are separated if most here are."""
-        if self.exponents * 2 > self.counts.total():
-            number = NumberFormat.of(self.exponent_samples).show(numerals.number(number.strip()))
-        elif not self.exponents and (decimals := self.decimals):
-            number = round_decimals(number, *decimals)
-        whole, dot, rest = number.partition(".")
         point = self.decimal or "."
-        separators = self._thousands_separators(point)
-        group = next(iter(separators), "")
-        if separators[group] > self.unseparated and whole.removeprefix("-").isdigit():
-            sign, digits = whole[: whole.startswith("-")], whole.removeprefix("-")
-            first = (len(digits) - 1) % 3 + 1
-            whole = sign + group.join([digits[:first], *(digits[n : n + 3] for n in range(first, len(digits), 3))])
-        return whole + (point if dot else "") + rest
+        separator, count = next(iter(self._thousands_separators(point).items()), ("", 0))
+        thousands = separator if count > self.unseparated else ""
+        if self.exponents * 2 > self.counts.total():
+            format = replace(NumberFormat.of(self.exponent_samples), thousands=thousands, point=point)
+        elif self.exponents or (decimals := self.decimals) is None:
+            return NumberFormat(thousands=thousands, point=point).separate(number)
+        else:
+            format = NumberFormat(*decimals, thousands=thousands, point=point)
+        return format.show(numerals.number(number.strip()))
 
     def _pointed(self, cell: str) -> str:
         """A cell with its comma replaced by a point, where a comma may be decimal."""
