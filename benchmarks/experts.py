@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import random
 import statistics
 import time
@@ -44,10 +45,9 @@ from kbdisk.api.train import run_of, schema_of
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.experts import given_only, stacking
-from kbdisk.experts.base import Candidates, ExpertGroup, Stacked
-from kbdisk.experts.ensemble import Ensemble
-from kbdisk.experts.queries import Sides, reserved_questions
+from kbdisk.experts import EXPERTS, experts_of, given_only, stacking
+from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Sides, Stacked, mean_belief, mean_of
+from kbdisk.experts.queries import reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.model.diffusion import Model
 from kbdisk.model.estimates import decode_codes, estimate_codes
@@ -60,14 +60,14 @@ from kbdisk.training.trained import Member, Trained
 NAME = "experts"
 training = importlib.import_module("kbdisk.training.train")  # a function of the package has the same name
 PACKAGE = Path(kbdisk.__file__).parent
-CODE = {  # expert -> the files that serve it alone
-    "latent_knn": ("latent_knn*.py", "kriging.py"),
-    "knn": ("knn*.py", "features.py"),
-    "gaussian_process": ("gaussian_process*.py",),
-    "label_regression": ("label_regression*.py",),
-    "boosted_trees": ("boosted_trees*.py", "feature_screening.py"),
+CODE: Mapping[str, Sequence[Any]] = {  # expert -> the files, classes and functions that serve it alone
+    "latent_knn": ("latent_knn.py", "kriging.py"),
+    "knn": ("knn.py", "features.py"),
+    "gaussian_process": ("gaussian_process.py",),
+    "label_regression": ("label_regression.py",),
+    "boosted_trees": ("boosted_trees.py", "catboost.py", "feature_screening.py"),
     "given_only": ("given_only.py",),
-    "second network": ("ensemble.py",),
+    "second network": (Ensemble, mean_of, mean_belief),
 }
 LATENT, GIVEN, SECOND = "latent_knn", "given_only", "second network"
 VARIANTS: dict[str, Callable[[Run], Run]] = {
@@ -114,7 +114,7 @@ class Fitted:
         there = {
             LATENT: any(member.latent_knn is not None for member in self.trained.members),
             SECOND: bool(self.trained.others),
-            GIVEN: self.trained.run.given_only.share > 0,
+            GIVEN: self.trained.run.experts[GIVEN].share > 0,
         }
         return [name for name in CODE if there.get(name, name in self.experts)]
 
@@ -146,9 +146,9 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, pr
         return [group if group.experts else None for group in groups]
 
     fit_latent_knn = Trainer.fit_latent_knn
-    fits = {name: (doing, unweighed(name, fit)) for name, (doing, fit) in training.EXPERTS.items()}
+    kinds = {name: replace(kind, fit=unweighed(name, kind.load_fit())) for name, kind in experts_of("stack").items()}
     with (
-        patch.object(training, "EXPERTS", fits),
+        patch.dict(EXPERTS, kinds),
         patch.object(training, "stack", all_of_them),
         patch.object(given_only, "fit", lambda *_, **__: None),  # it is weighed anew: there is nothing to fit
         patch.object(Trainer, "fit_latent_knn", timed),
@@ -156,7 +156,7 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, pr
     ):
         trained = _trained(schema, entities, run, watch or (lambda progress: None), folder)
     experts = {
-        name: Expert(group, final) for name, group in before.items() if (final := getattr(trained, name)) is not None
+        name: Expert(group, final) for name, group in before.items() if (final := trained.experts.get(name)) is not None
     }
     return Fitted(trained, experts, sides[0], seconds)
 
@@ -190,7 +190,7 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
     ]
     model = Stacked(model, groups) if groups else model
     if GIVEN in names:
-        config, seed = trained.run.given_only, trained.run.seed
+        config, seed = trained.run.experts[GIVEN], trained.run.seed
         answers = given_only.fit(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
         model = model if answers is None else answers.beside(model)
     return model
@@ -273,7 +273,7 @@ class Exam:
         errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
         nats: dict[str, list[float]] = defaultdict(list)
         any_amount = torch.zeros(len(codec.classes), dtype=torch.long, device=device)
-        row_of = {entity: row for row, entity in enumerate(self.whole.who.tolist())}
+        row_of = {entity: row for row, entity in enumerate(self.whole.id_hash.tolist())}
         with torch.no_grad():
             for batch, hidden, _ in reserved_questions(self.visible, self.whole, any_amount):
                 beliefs = model(batch, hidden.visible, hidden.asked)
@@ -285,7 +285,7 @@ class Exam:
                     truth = batch.values[kind][of_kind.tokens - batch.spans[kind][0]]
                     logs = of_kind.belief.log_prob(truth).tolist()
                     values = decode_codes(codec, slots, truth), decode_codes(codec, slots, predicted[kind])
-                    rows = [row_of[entity] for entity in batch.who[batch.entity[of_kind.tokens]].tolist()]
+                    rows = [row_of[entity] for entity in batch.id_hash[batch.entity[of_kind.tokens]].tolist()]
                     for row, slot, log, true, predicted_value in zip(rows, slots.tolist(), logs, *values, strict=True):
                         name = self.names.get(slot)
                         if (row, slot) in self.asked and name is not None and name in self.constants:
@@ -409,9 +409,12 @@ def _result(
 
 
 def lines_of_code(name: str) -> int:
-    """The lines of the files that serve one expert alone."""
-    files = {file for pattern in CODE[name] for file in (PACKAGE / "experts").glob(pattern)}
-    return sum(len(file.read_text("utf-8").splitlines()) for file in files)
+    """The lines of what serves one expert alone."""
+    texts = (
+        (PACKAGE / "experts" / part).read_text("utf-8") if isinstance(part, str) else inspect.getsource(part)
+        for part in CODE[name]
+    )
+    return sum(len(text.splitlines()) for text in texts)
 
 
 def tables(results: Sequence[Result]) -> list[Table]:

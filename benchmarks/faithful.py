@@ -126,8 +126,8 @@ def _by_chance(table: Any, run: Run) -> Iterator[Any]:
 def _as_ours(table: Any, trainer: Trainer) -> Iterator[Any]:
     """What our loop is shown, step by step, without end."""
     for step in itertools.count():
-        some = trainer.chosen(step)
-        batch, hidden = trainer.shown(some, step)
+        some = trainer.entities_of(step)
+        batch, hidden = trainer.masked_batch(some, step)
         visible = torch.zeros_like(table.known[some])
         visible[batch.entity, batch.slot] = hidden.visible
         yield _rows(table, some, visible)

@@ -203,7 +203,7 @@ class _Fit:
     def _fit(self, rows: Sequence[int], trees: int, deadline: float, held_out: Sequence[int] = ()) -> Any:
         from catboost import CatBoost
 
-        from kbdisk.experts.catboost_settings import unattended
+        from kbdisk.experts.catboost import unattended
 
         labels = max(self.truth) + 1 if self.loss == "MultiClass" else 0
         settings: dict[str, Any] = unattended(self.seed) | {

@@ -271,7 +271,7 @@ def share_on_end(model: Model, entity: Entity, path: EntityPath, end: int) -> fl
     reading = read_entity(model.schema, entity)
     assert reading is not None
     belief: Any = model.belief(entity, path)  # of a number
-    key = model.trained.codec.learnt_as(reading.of, belief.path)
+    key = model.trained.codec.learnt_as(reading.class_name, belief.path)
     level = statistics.median(levels.by_property.get(key, levels.of_all))  # of a middling number of given values
     number = belief.interval(level)[end]  # in the unit that was learnt
     return share_of_atom(belief.cdf(number), belief.atoms.get(number, 0.0), level)
@@ -369,7 +369,7 @@ def _values(task: Task, table: Any, seed: int) -> Iterator[tuple[Any, float]]:
 def _catboost(loss: str, seed: int, labels: int = 0) -> Any:
     from catboost import CatBoost, CatBoostClassifier
 
-    from kbdisk.experts.catboost_settings import unattended
+    from kbdisk.experts.catboost import unattended
 
     settings: dict[str, Any] = unattended(seed) | {
         "loss_function": loss,

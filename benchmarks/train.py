@@ -30,8 +30,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.script import CHECKOUT, argument_parser
 from kbdisk.data import Codec, CodecConfig
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.entity import Entity
 from kbdisk.model.diffusion import score
 from kbdisk.model.masking import Hiding, hide

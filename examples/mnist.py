@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch, plain
+from kbdisk.data.dataset import Batch, plain_batch
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import loss, reveal, revealing
@@ -39,7 +39,7 @@ def digits(pixels: Tensor, labels: Tensor, known: Tensor) -> Batch:
     codes = torch.cat([pixels.T.flatten(), labels])  # token by token: a pixel of all images, the next one, ..., digits
     there = torch.cat([known.T.flatten(), torch.ones(B, dtype=torch.bool)])
     entity, slot = torch.arange(B).repeat(PIXELS + 1), torch.arange(PIXELS + 1).repeat_interleave(B)
-    batch = plain(torch.zeros(B, dtype=torch.long), entity, slot, there, {"category": codes})
+    batch = plain_batch(torch.zeros(B, dtype=torch.long), entity, slot, there, {"category": codes})
     return replace(batch, fixed=slot == PIXELS)
 
 

@@ -1,7 +1,8 @@
-"""What other packages add to kbdisk: a kind of leaf, a composite, a format, a baseline.
+"""What other packages add to kbdisk: a kind of leaf, a composite, a format, an expert, a baseline.
 
 Each is a row in a table, registered by one call in a script, or declared as an entry point of an installed package, so that the
-commands have it, too: `kbdisk.kinds` for leaves and composites, `kbdisk.formats`, `kbdisk.baselines`, `kbdisk.importers`.
+commands have it, too: `kbdisk.kinds` for leaves and composites, `kbdisk.formats`, `kbdisk.experts`, `kbdisk.baselines`,
+`kbdisk.importers`.
 docs/extending.md has an example of each.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.evaluation import BASELINES
+from kbdisk.experts import EXPERTS, ExpertKind
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.formats import FORMATS, Format
 from kbdisk.loaders.kb import KB, Options, Report
@@ -45,6 +47,7 @@ __all__ = [
     "Belief",
     "CompositeKind",
     "Constant",
+    "ExpertKind",
     "Form",
     "Format",
     "Habit",
@@ -61,6 +64,7 @@ __all__ = [
     "fields_of",
     "register_baseline",
     "register_composite",
+    "register_expert",
     "register_format",
     "register_leaf",
 ]
@@ -90,6 +94,11 @@ def register_format(name: str, row: Format) -> None:
         if suffix in taken:
             raise ValueError(f"expected new suffixes, got {suffix}, which is that of {taken[suffix]}")
     FORMATS.register(name, row)
+
+
+def register_expert(name: str, row: ExpertKind) -> None:
+    """Add a kind of expert, which run files call by this name. The last one is stacked last."""
+    EXPERTS.register(name, row)
 
 
 def register_baseline(name: str, make: str | Callable[[], Baseline]) -> None:

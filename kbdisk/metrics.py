@@ -29,8 +29,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Link, Path, Text
@@ -385,7 +384,7 @@ def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[f
 
 def property_of(slot: Slot) -> tuple[str, Path]:
     """The property that a slot is scored with: all places of a list are one property."""
-    return slot.of, pattern(slot.path)
+    return slot.class_name, pattern(slot.path)
 
 
 def score_rows(codec: Codec, constants: Constants, cases: Iterable[Case]) -> list[dict[str, Any]]:

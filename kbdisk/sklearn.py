@@ -2,8 +2,8 @@
 
     KBImputer().fit_transform(frame)
 
-A row is an entity, a column a property: numbers, truths, or categories of whatever else there is. What comes in as a
-frame comes out as a frame, with the kinds of its columns; what is there stays as it is.
+A row is an entity, a column a property: numbers, booleans, or categories of all other values. The output for a frame is a
+frame with the dtypes of its columns. Known values are unchanged.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ except ImportError:
 
 Array = np.ndarray[Any, Any]
 
-NOTHING = ("NAType", "NaTType")  # types of pandas that say that there is no value
-NEW = "new-"  # begins the ids of rows to fill: none of them is a row of training because it has the same number
+MISSING_TYPES = ("NAType", "NaTType")  # pandas' types of missing values
+NEW_ID = "new-"  # begins the ids of rows to fill, which differ from those of training rows
 
 
 class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fills NaN, None and NA, each by what the others of its row tell: numbers by their median or mean, all else by its mode.
+    """Fills NaN, None and NA, given the other values of the row: numbers by median or mean, all else by the mode.
 
-    Training takes at most `steps` steps and a `budget` such as "10m" or seconds (None: no bound), and ends before where rows that it holds out, a share of
-    `validation` (None: a tenth, of few rows up to a fifth), are told no better. A column that has no value at all stays as it is.
-    Where the budget ends a run, the clock has a say in what is filled: budget=None makes it the same again for a random_state.
+    Training takes at most `steps` steps and a `budget` such as "10m" or seconds (None: no bound). It ends earlier where the
+    loss of validation rows stops falling, which are a share of `validation` (None: a tenth, up to a fifth of few rows). A
+    column without any value is left as it is. Where the budget ends a run, results depend on the clock: with budget=None they
+    are reproducible for a random_state.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn how columns hang together."""
+        """Train a model of the rows."""
         if self.estimate not in ("median", "mean"):
             raise ValueError(f"expected median or mean for estimate, got {self.estimate!r}")
         seconds = self._seconds()
@@ -82,7 +83,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return self
 
     def transform(self, X: Any) -> Any:
-        """The same with what is missing filled in."""
+        """The table with its missing values filled in."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         filled = self._filled(columns)
@@ -90,12 +91,12 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
             return _frame(X, filled)
         if columns and columns[0].dtype != object:
             return _array(columns, filled)
-        whole = np.empty((len(columns[0]), len(columns)), object)
+        table = np.empty((len(columns[0]), len(columns)), object)
         for place, column in enumerate(columns):
-            whole[:, place] = column
+            table[:, place] = column
         for (row, place), value in filled.items():
-            whole[row, place] = value
-        return whole
+            table[row, place] = value
+        return table
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -107,17 +108,16 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     # ------------------------------------------------------------ between tables and entities
 
     def _columns(self, X: Any, reset: bool) -> list[Array]:
-        """The columns as arrays, after all that scikit-learn wants checked."""
+        """The columns as arrays, with scikit-learn's checks."""
         if _is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if len(X) < 1 + reset or not len(X.columns):
                 check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=1 + reset)
             return [_column(X.iloc[:, place]) for place in range(X.shape[1])]
-        told = np.asarray(X) if not hasattr(X, "toarray") else X
-        kind: Any = (
-            None if getattr(told, "dtype", None) is not None and told.dtype.kind in "OUS" else (np.float64, np.float32)
-        )
-        whole = validate_data(
+        array = np.asarray(X) if not hasattr(X, "toarray") else X
+        is_object = getattr(array, "dtype", None) is not None and array.dtype.kind in "OUS"
+        kind: Any = None if is_object else (np.float64, np.float32)
+        table = validate_data(
             self,
             X,
             reset=reset,
@@ -125,7 +125,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
             ensure_all_finite="allow-nan" if kind else False,
             ensure_min_samples=1 + reset,
         )
-        return [_plain(whole[:, place]) for place in range(whole.shape[1])]
+        return [_plain(table[:, place]) for place in range(table.shape[1])]
 
     def _seconds(self) -> float | None:
         """The budget in seconds; None where there is none."""
@@ -137,8 +137,8 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
             raise ValueError(f"budget: {error.problem}") from None
 
     def _trained(self, schema: Schema, entities: Sequence[Entity], seed: int, seconds: float | None) -> Trained:
-        # As `fast` trains, but without neighbours and Gaussian processes: of California and diabetes, a fifth hidden, 30 seconds,
-        # errors were .95 and .98 of those with them, of abalone 1.10.
+        # The preset `fast` without neighbours and Gaussian processes: with a fifth hidden, 30 seconds, errors were .95 (California)
+        # and .98 (diabetes) of those with them, and 1.10 (abalone).
         run = Run("fast", seed, model=ModelConfig(width=self.width, dropout=0.05, base=min(self.width, 64)))
         run = replace(run, train=replace(Run.of("fast").train, absent=0, presence=0.0))
         run = run.with_train(steps=self.steps, seconds=seconds, validation=self.validation)
@@ -146,13 +146,13 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     def _filled(self, columns: list[Array]) -> dict[tuple[int, int], Any]:
         """The values of the missing cells, by row and column."""
-        rows = [row for row in enumerate(_entities(columns, self.kinds_, NEW)) if None in row[1].tree.values()]
+        rows = [row for row in enumerate(_entities(columns, self.kinds_, NEW_ID)) if None in row[1].tree.values()]
         lacking = [entity for _, entity in rows]
         codec: Codec = self.model_.codec
         filled = {}
         tokens = self.model_.encode(lacking, "gaps")
         for numbers, batch in batches(tokens):
-            for estimate in estimate_values(codec, batch, beliefs(self.model_.believer, batch), self.estimate):
+            for estimate in estimate_values(codec, batch, beliefs(self.model_.full_model, batch), self.estimate):
                 column = int(str(codec.slots[estimate.slot].path[0])[1:])
                 filled[rows[numbers[estimate.entity]][0], column] = estimate.value
         return filled
@@ -163,12 +163,12 @@ def _is_frame(X: Any) -> bool:
 
 
 def _column(series: Any) -> Array:
-    """A frame's column as an array of numbers, or of whatever else with None for what is missing."""
+    """A frame's column as an array of numbers, or of objects with None for missing values."""
     import pandas
 
     if pandas.api.types.is_bool_dtype(series.dtype) or not pandas.api.types.is_numeric_dtype(series.dtype):
         if not isinstance(series.dtype, pandas.CategoricalDtype) and series.dtype.kind in "mMc":
-            raise ValueError(f"expected numbers, truths or categories in column {series.name!r}, got {series.dtype}")
+            raise ValueError(f"expected numbers, booleans or categories in column {series.name!r}, got {series.dtype}")
         values = series.astype(object)
         return _plain(values.where(series.notna(), None).to_numpy(object))
     numbers: Array = series.to_numpy(np.float64, na_value=np.nan)
@@ -178,16 +178,16 @@ def _column(series: Any) -> Array:
 
 
 def _plain(column: Array) -> Array:
-    """An array of floats, or of objects with None for what is missing; numbers among objects are floats."""
+    """An array of floats, or of objects with None for missing values; an array of numbers as objects becomes floats."""
     if column.dtype.kind == "f":
         return column
-    values = [None if _is_missing(one) else one for one in column.tolist()]
-    if any(isinstance(one, bool | str) for one in values) or not values:
+    values = [None if _is_missing(value) else value for value in column.tolist()]
+    if any(isinstance(value, bool | str) for value in values) or not values:
         return _objects(values)
     try:
-        numbers = np.array([np.nan if one is None else float(one) for one in values])
+        numbers = np.array([np.nan if value is None else float(value) for value in values])
     except (TypeError, ValueError):
-        odd = next(one for one in values if one is not None and not isinstance(one, int | float))
+        odd = next(value for value in values if value is not None and not isinstance(value, int | float))
         raise TypeError(f"expected a number or a label: argument must be a string or a number, got {odd!r}") from None
     if np.isinf(numbers).any():
         raise ValueError("Input X contains infinity.")
@@ -201,15 +201,15 @@ def _objects(values: Sequence[Any]) -> Array:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in NOTHING or value != value
+    return value is None or type(value).__name__ in MISSING_TYPES or value != value
 
 
 def _kind(column: Array) -> Any:
-    """What kind of leaf a column is."""
+    """The kind of leaf of a column."""
     if column.dtype != object:
         return Number()
-    known = [one for one in column.tolist() if one is not None]
-    return Boolean() if known and all(isinstance(one, bool) for one in known) else Category()
+    known = [value for value in column.tolist() if value is not None]
+    return Boolean() if known and all(isinstance(value, bool) for value in known) else Category()
 
 
 def _schema(kinds: Sequence[Any]) -> Schema:
@@ -217,9 +217,9 @@ def _schema(kinds: Sequence[Any]) -> Schema:
 
 
 def _entities(columns: Sequence[Array], kinds: Sequence[Any], name: str = "") -> Iterator[Entity]:
-    """A row each, `name` and its number for an id; None where a value is missing, or of another kind than in training."""
-    plain = [[_value(one, kind) for one in column.tolist()] for column, kind in zip(columns, kinds, strict=True)]
-    for number, row in enumerate(zip(*plain, strict=True)):
+    """An entity for each row, whose id is `name` with the row's number; None for missing values."""
+    values = [[_value(cell, kind) for cell in column.tolist()] for column, kind in zip(columns, kinds, strict=True)]
+    for number, row in enumerate(zip(*values, strict=True)):
         yield Entity(f"{name}{number}", {f"x{place}": value for place, value in enumerate(row)})
 
 
@@ -235,14 +235,14 @@ def _value(value: Any, kind: Any) -> Any:
 
 
 def _array(columns: Sequence[Array], filled: dict[tuple[int, int], Any]) -> Array:
-    whole = np.stack(columns, axis=1)
+    table = np.stack(columns, axis=1)
     for (row, place), value in filled.items():
-        whole[row, place] = value
-    return whole
+        table[row, place] = value
+    return table
 
 
 def _frame(frame: Any, filled: dict[tuple[int, int], Any]) -> Any:
-    """The frame with its gaps filled; a column's kind stays, but whole numbers filled by fractions become floats."""
+    """The frame with its gaps filled; dtypes stay, but a column of integers with a fraction becomes one of floats."""
     import pandas
 
     by_column: dict[int, dict[int, Any]] = {}
@@ -250,14 +250,14 @@ def _frame(frame: Any, filled: dict[tuple[int, int], Any]) -> Any:
         by_column.setdefault(place, {})[row] = value
     series = []
     for place in range(frame.shape[1]):
-        one = frame.iloc[:, place].copy()
+        column = frame.iloc[:, place].copy()
         new = by_column.get(place, {})
         if new:
-            whole = pandas.api.types.is_integer_dtype(one.dtype)
-            if whole and any(float(value) != int(value) for value in new.values()):
-                one = one.astype("Float64")
-            one.iloc[list(new)] = list(new.values())
-        series.append(one)
-    made = pandas.concat(series, axis=1) if series else frame.copy()
-    made.columns = frame.columns
-    return made
+            is_integer = pandas.api.types.is_integer_dtype(column.dtype)
+            if is_integer and any(float(value) != int(value) for value in new.values()):
+                column = column.astype("Float64")
+            column.iloc[list(new)] = list(new.values())
+        series.append(column)
+    result = pandas.concat(series, axis=1) if series else frame.copy()
+    result.columns = frame.columns
+    return result

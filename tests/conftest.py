@@ -23,7 +23,7 @@ settings.register_profile("unhurried", deadline=None, max_examples=FEW)
 settings.register_profile("thorough", deadline=None, max_examples=20 * FEW)
 settings.load_profile(os.environ.get("KBDISK_HYPOTHESIS", "unhurried"))
 
-NOBODY = 65534  # the user id that owns nothing
+NO_ID = 65534  # the user id that owns nothing
 ROOT = Path(__file__).parents[1]
 
 
@@ -73,7 +73,7 @@ def unprivileged():
     @contextmanager
     def unprivileged():
         try:
-            os.seteuid(NOBODY if os.geteuid() == 0 else os.geteuid())
+            os.seteuid(NO_ID if os.geteuid() == 0 else os.geteuid())
         except OSError:
             pytest.skip("root cannot be another user here")
         try:

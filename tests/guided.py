@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.entity import Entity
 from kbdisk.model.diffusion import Model, beliefs
 from kbdisk.training import Trained

@@ -41,13 +41,13 @@ def tiny_run(*, seed: int = 0, nearest: int = 0, **train_choices: Any) -> Run:
     model, latent_knn = ModelConfig(width=16, layers=1, heads=2, base=16), LatentKNNConfig(neighbours=nearest, rounds=1)
     choices = {"steps": 5, "batch": 16, "evaluations": 2, "validation": 0.1, **train_choices}
     codec = CodecConfig(kinds={"text": TextConfig(most=12)})  # who has learnt nothing writes to the end
-    return Run("fast", seed, codec, model=model, latent_knn=latent_knn, train=TrainConfig(**choices))
+    return Run("fast", seed, codec, model=model, train=TrainConfig(**choices), experts={"latent_knn": latent_knn})
 
 
 QUICK: dict[str, Any] = {  # a preset that trains within a second, whatever the budget
     "codec": CodecConfig(kinds={**CodecConfig().kinds, "text": TextConfig(most=12)}),
     "model": ModelConfig(width=16, layers=1, heads=2, base=16),
-    "latent_knn": LatentKNNConfig(neighbours=0),
+    "experts": {"latent_knn": LatentKNNConfig(neighbours=0)},
     "train": TrainConfig(steps=5, batch=16, evaluations=2),
 }
 
@@ -96,7 +96,9 @@ def calibrated(
 ) -> Trained:
     """The model with a calibration: as if so many held-out statements of each property had been right, and no constant."""
     keys = {
-        trained.codec.learnt_as(slot.of, pattern(slot.path)) for slot in trained.codec.slots if slot.role == "value"
+        trained.codec.learnt_as(slot.class_name, pattern(slot.path))
+        for slot in trained.codec.slots
+        if slot.role == "value"
     }
     statements = {key: [Statement(0.999, 0.0, right, 0.0, 1.0)] * 20 for key in sorted(keys)}
     made = Calibration(Presence(presence, usual), correctness, levels or Levels(), statements)

@@ -151,7 +151,7 @@ MUTATIONS = [
              "excluded = is_itself | ", "excluded = ", "tests/experts/test_knn.py"),
     mutation("a Gaussian process has no noise", "kbdisk/experts/gaussian_process.py",
              "noise_of(kernel, x) * torch.eye(", "0 * noise_of(kernel, x) * torch.eye(", "tests/experts/test_gaussian_process_regression.py"),
-    mutation("an ensemble's presence is a mean of logits", "kbdisk/experts/ensemble.py",
+    mutation("an ensemble's presence is a mean of logits", "kbdisk/experts/base.py",
              "logits.sigmoid().mean(0).logit()", "logits.mean(0)", "tests/experts/test_ensemble.py"),
     # ------------------------------------------------------------ training and the store
     mutation("the moving average is not corrected at the start", "kbdisk/training/optimizer.py",
@@ -191,7 +191,7 @@ MUTATIONS = [
              "if label != UNKNOWN and partner_label != UNKNOWN:", "if False:", "tests/completion"),
     mutation("a pair that repeats is a key", "kbdisk/completion/unique_pairs.py",
              "        if len(np.unique(distinct)) < len(distinct):\n            return False", "        pass", "tests/completion"),
-    mutation("texts are drawn before the rest", "kbdisk/sampling/drawing.py",
+    mutation("texts are drawn before the rest", "kbdisk/sampling.py",
              "last = [ask & self._last for ask in asks]", "last = [set() for ask in asks]", "tests/test_sampling.py"),
     mutation("an evaluation sees what it asks for", "kbdisk/evaluation/evaluate.py",
              "visible = self.batch.known & ~self.hidden", "visible = self.batch.known.clone()", "tests/evaluation"),

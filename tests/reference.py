@@ -231,7 +231,7 @@ class Reference(nn.Module):
         super().__init__()
         self.slots, self.config, D = codec.slots, config, config.width
         self.field_mean, self.recorded = field_mean, recorded  # the loss; what presence weighs in it
-        self.paths = [(name,) for name in codec.classes] + [(slot.of, *slot.path) for slot in codec.slots]
+        self.paths = [(name,) for name in codec.classes] + [(slot.class_name, *slot.path) for slot in codec.slots]
         self.vocabulary = {str(key): 0 for path in self.paths for key in path}
         self.vocabulary = {key: place for place, key in enumerate(self.vocabulary)}
         self.keys, self.step = nn.Embedding(len(self.vocabulary), D), nn.Linear(D, D)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
-from kbdisk.api.plots import NAMED, plot_curve, refuse_plot, spread
+from kbdisk.api.plots import MAX_NAMED_LINES, plot_curve, refuse_plot, spread
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.evaluation.curve import SHARES, Curve, Line
 
@@ -45,11 +45,11 @@ def test_the_same_figures_make_the_same_file(tmp_path):
 
 
 def test_every_line_has_its_name_unless_there_are_too_many(tmp_path):
-    for count in (NAMED, NAMED + 1):
+    for count in (MAX_NAMED_LINES, MAX_NAMED_LINES + 1):
         plot_curve(falling(count), tmp_path / "curve.svg", "How good it is")
         text = (tmp_path / "curve.svg").read_text()
         named = sum(f">property{number}<" in text for number in range(count))
-        assert named == (count if count <= NAMED else 0)
+        assert named == (count if count <= MAX_NAMED_LINES else 0)
         for word in ("How good it is", f"mean of {count}", "best constant", "number", "link", "100 %"):
             assert word in text
 

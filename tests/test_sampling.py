@@ -16,14 +16,12 @@ import kbdisk
 from kbdisk.api import Model
 from kbdisk.completion import complete
 from kbdisk.data import Codec
-from kbdisk.data.patterns import MOST, Met
+from kbdisk.data.fit import MAX_PATTERN_ENTITIES, PatternSample
 from kbdisk.entity import Date, Entity, Quantity
 from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
 from kbdisk.evaluation.evaluate import Evaluation, Scope
 from kbdisk.model.masking import Hiding
-from kbdisk.sampling import sample
-from kbdisk.sampling.given import spelt
-from kbdisk.sampling.maps import distinct, maps
+from kbdisk.sampling import drop_repeated_keys, maps, parse_given, sample
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.train import train
 
@@ -79,16 +77,16 @@ def test_patterns_are_those_of_training_entities_and_as_frequent():
 
 
 def test_patterns_survive_the_codec_as_plain_data(made):
-    again = Codec.from_json(made.codec.to_json(), made.schema, made.codec.words)
+    again = Codec.from_json(made.codec.to_json(), made.schema, made.codec.tokenizer)
     assert again.patterns == made.codec.patterns
 
 
 def test_of_many_entities_evenly_spread_patterns_are_kept_and_every_class_has_one():
-    met = Met()
-    for number in range(5 * MOST):
+    met = PatternSample()
+    for number in range(5 * MAX_PATTERN_ENTITIES):
         met.add("A", [("a",)] if number % 2 else [("b",)])
     met.add("B", [("c",)])
-    assert MOST <= len(met.kept) < 2 * MOST
+    assert MAX_PATTERN_ENTITIES <= len(met.kept) < 2 * MAX_PATTERN_ENTITIES
     assert met.first["B"] == (("c",),)
 
 
@@ -317,7 +315,7 @@ def test_entries_of_a_map_have_keys_of_their_own():
         ("m", 1, "v"): 2,
         ("m", 2, "v"): 3,
     }
-    distinct(leaves, ("m",))
+    drop_repeated_keys(leaves, ("m",))
     assert leaves == {("m", "count"): 1, ("m", 0, "key"): "a", ("m", 0, "v"): 1}
 
 
@@ -412,13 +410,13 @@ def test_wrong_options_are_told(made, options, complaint):
 
 def test_a_command_line_spells_labels_numbers_and_truths(made):
     given = {"oem": "Nokia", "body.folds": "true", "launch.year": "2005", "weight": "150 g", "body.height": "1.5e2"}
-    assert spelt(made, given.items()) == {
+    assert parse_given(made, given.items()) == {
         ("oem",): "Nokia",
         ("body", "folds"): True,
         ("launch", "year"): 2005,
         ("weight",): "150 g",
         ("body", "height"): 150.0,
     }
-    [one] = sample(made, 1, spelt(made, given.items()))
+    [one] = sample(made, 1, parse_given(made, given.items()))
     assert one.tree["weight"] == Quantity(150, "g")
     assert one.tree["launch"].year == 2005

@@ -219,7 +219,7 @@ def test_it_stands_in_a_pipeline_and_can_be_cloned():
     ("X", "complaint"),
     [
         (pandas.DataFrame({"a": [1.0, np.inf]}), "infinity in column 'a'"),
-        (pandas.DataFrame({"when": pandas.to_datetime(["2020", "2021"])}), "expected numbers, truths or categories in column 'when'"),
+        (pandas.DataFrame({"when": pandas.to_datetime(["2020", "2021"])}), "expected numbers, booleans or categories in column 'when'"),
         (np.array([["a", np.inf], ["b", 1.0]], object), "infinity"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from kbdisk.data.batch import Batch, plain
+from kbdisk.data.dataset import Batch, plain_batch
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.model.beliefs import Asked, Beliefs
 
@@ -52,7 +52,9 @@ def batch_of(values: Tensor, known: Tensor | None = None, has: Tensor | None = N
     has = torch.ones_like(known) if has is None else has
     slot, entity = has.T.nonzero(as_tuple=True)
     codes = values[entity, slot].where(known[entity, slot], 0)
-    return plain(torch.zeros(len(values), dtype=torch.long), entity, slot, known[entity, slot], {"category": codes})
+    return plain_batch(
+        torch.zeros(len(values), dtype=torch.long), entity, slot, known[entity, slot], {"category": codes}
+    )
 
 
 def dense(batch: Batch, visible: Tensor, slots: int) -> tuple[Tensor, Tensor]:

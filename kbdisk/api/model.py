@@ -18,8 +18,7 @@ from torch import Tensor
 
 from kbdisk.api.belief import Belief, view_of
 from kbdisk.api.source import Knowledge, LoadedSource, as_path
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.graph import Graph
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, show
@@ -273,7 +272,9 @@ def log_probs(
         ]
         means = [logs.logsumexp(0) - math.log(len(logs)) for logs in by_network]
         return np.concatenate([np.zeros(0), *(logs.cpu() for logs in means)])
-    bounds = [log_prob(trained.maker, batch, orders=orders, generator=generator) for _, batch in batches(tokens)]
+    bounds = [
+        log_prob(trained.networks_model, batch, orders=orders, generator=generator) for _, batch in batches(tokens)
+    ]
     return np.concatenate([np.zeros(0), *(logs.exact.where(~logs.exact.isnan(), logs.bound).cpu() for logs in bounds)])
 
 
@@ -360,7 +361,7 @@ def _beliefs_by_token(
         for case, token in enumerate(chunk):
             visible[_hidden_with(slots, token), case] = False
             asked[token, case] = True
-        believed = beliefs(trained.believer, repeated, asked.flatten(), visible.flatten())
+        believed = beliefs(trained.full_model, repeated, asked.flatten(), visible.flatten())
         if trained.presence_trees is not None and believed.presence is not None:
             presence = trained.presence_trees.combined(repeated, visible.flatten(), believed.presence)
             believed = replace(believed, presence=presence)

@@ -1,4 +1,4 @@
-"""Pictures. matplotlib draws them, and is imported only then: the extra `plots`. PNG, SVG or PDF by the file's name."""
+"""Plots by matplotlib, as PNG, SVG or PDF by the file's name: the extra `plots`. matplotlib is imported when a plot is drawn."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-BEGINNINGS = (b"\x89PNG", b"<?xml", b"<svg", b"%PDF")  # of pictures, which are drawn anew
+SIGNATURES = (b"\x89PNG", b"<?xml", b"<svg", b"%PDF")  # first bytes of pictures, which may be overwritten
 INK, PALE, GRID = "#22272e", "#8b949e", "#e6e8eb"
-COLOURS = {  # of kinds of leaf; told apart by the colour-blind, too
+COLOURS = {  # of kinds of leaf; distinct for colour-blind readers, too
     "number": "#0072b2",
     "category": "#d55e00",
     "boolean": "#e69f00",
@@ -27,8 +27,8 @@ COLOURS = {  # of kinds of leaf; told apart by the colour-blind, too
     "set": "#009e73",
     "text": "#56b4e9",
 }
-NAMED = 18  # properties, at most, whose lines have names
-LETTERS = 28  # of a name, at most
+MAX_NAMED_LINES = 18  # properties whose lines have names
+MAX_NAME_LENGTH = 28  # characters
 CONNECTOR: dict[str, Any] = {
     "arrowstyle": "-",
     "alpha": 0.4,
@@ -37,9 +37,9 @@ CONNECTOR: dict[str, Any] = {
     "shrinkB": 0,
     "relpos": (0, 0.5),
 }
-MIN_COVERED = 5  # numbers of a property whose coverage is drawn
+MIN_NUMBERS = 5  # of a property whose coverage is drawn
 COVERAGE = 0.9
-HIGHEST = 2.0  # times the constant's error: what is worse is not shown
+MAX_RATIO_SHOWN = 2.0  # of the error to the constant's; a larger one is not shown
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -56,10 +56,10 @@ STYLE: dict[Any, Any] = {
 
 
 def refuse_plot(path: str | os.PathLike[str]) -> None:
-    """ConfigError, before any work, where a picture cannot be drawn, has no kind, or would replace what is none."""
+    """ConfigError, before any work, for an unknown suffix, a file that is no picture, or a missing matplotlib."""
     if FilePath(path).suffix.lower() not in SUFFIXES:
         raise ConfigError("--plot", f"expected a name that ends in {', '.join(SUFFIXES)}, got {os.fspath(path)!r}.")
-    if _is_something_else(path):
+    if _is_other_file(path):
         raise ConfigError("--plot", f"{os.fspath(path)} is no picture, and stays as it is. Name another file.")
     try:
         import matplotlib  # noqa: F401
@@ -67,25 +67,25 @@ def refuse_plot(path: str | os.PathLike[str]) -> None:
         raise ConfigError("--plot", "needs matplotlib, which is not there. pip install 'kbdisk[plots]'") from None
 
 
-def _is_something_else(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a file that is no picture."""
+def _is_other_file(path: str | os.PathLike[str]) -> bool:
+    """Whether the path has a file that is no picture."""
     try:
         with FilePath(path).open("rb") as file:
             start = file.read(8)
     except OSError:
         return False
-    return bool(start) and not start.startswith(BEGINNINGS)
+    return bool(start) and not start.startswith(SIGNATURES)
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A blank figure of so many inches that no window knows of."""
+    """A blank figure of a size in inches, without a window."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture; the same again is the same file."""
+    """Write a picture; equal figures are equal files."""
     kind = FilePath(path).suffix.lower()
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[kind]
     with writing(path) as stream:
@@ -93,7 +93,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def plot_curve(curve: Curve, path: str | os.PathLike[str], title: str = "") -> None:
-    """The error of each property and their mean, in parts of the constant's, by how much is given."""
+    """Plot the error of each property and their mean, relative to the constant's, by the share of given properties."""
     refuse_plot(path)
     import matplotlib
 
@@ -108,11 +108,11 @@ def plot_curve(curve: Curve, path: str | os.PathLike[str], title: str = "") -> N
 def plot_reliability(
     reliability: Reliability, rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str], title: str = ""
 ) -> None:
-    """The share of statements that are right by confidence; how many numbers are within their 90 % interval, by property."""
+    """Plot the share of right statements by confidence, and the coverage of 90 % intervals by property."""
     refuse_plot(path)
     import matplotlib
 
-    numbers = [row for row in rows if row.get("coverage") is not None and row["n"] >= MIN_COVERED]
+    numbers = [row for row in rows if row.get("coverage") is not None and row["n"] >= MIN_NUMBERS]
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": "kbdisk"}):
         figure = new_figure(10.4, max(4.6, 1.6 + 0.24 * len(numbers)))
         left, right = figure.subplots(1, 2, width_ratios=[1, 1])
@@ -125,16 +125,17 @@ def plot_reliability(
 def _draw_reliability(axes: Axes, reliability: Reliability) -> None:
     if not reliability.bins:
         raise ConfigError("--plot", "there is nothing to draw: no statement was tried on held-out values.")
-    largest = max(one.weight for one in reliability.bins)
-    sizes = [30 + 370 * one.weight / largest for one in reliability.bins]
-    x, y = [one.confidence for one in reliability.bins], [one.right for one in reliability.bins]
+    bins = reliability.bins
+    largest = max(group.weight for group in bins)
+    sizes = [30 + 370 * group.weight / largest for group in bins]
+    x, y = [group.confidence for group in bins], [group.right for group in bins]
     axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 3)))
     axes.plot(x, y, color=COLOURS["number"], linewidth=1.4, zorder=3)
     axes.scatter(x, y, s=sizes, color=COLOURS["number"], alpha=0.85, zorder=4, edgecolors="white")
-    for one in reliability.bins:
+    for group in bins:
         axes.annotate(
-            f"{one.weight:,.0f}",
-            (one.confidence, one.right),
+            f"{group.weight:,.0f}",
+            (group.confidence, group.right),
             (0, 13),
             textcoords="offset points",
             ha="center",
@@ -147,11 +148,11 @@ def _draw_reliability(axes: Axes, reliability: Reliability) -> None:
     axes.set_title(
         f"{reliability.weight:,.0f} statements, calibration error {reliability.error:.3f}", loc="left", fontsize=10
     )
-    _look(axes)
+    _style_axes(axes)
 
 
 def _draw_coverage(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A dot for each property of numbers, with the range that chance gives."""
+    """A dot for each property of numbers, with the range of two standard errors."""
     if not rows:
         axes.axis("off")
         return
@@ -168,17 +169,17 @@ def _draw_coverage(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.set_ylim(-0.8, len(rows) - 0.2)
     axes.set_xlabel("share of numbers within their 90 % interval")
     axes.set_title("grey: within chance of 90 %", loc="left", fontsize=10)
-    _look(axes)
+    _style_axes(axes)
 
 
-def _look(axes: Axes) -> None:
+def _style_axes(axes: Axes) -> None:
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, pad=6)
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def _draw_curve(axes: Axes, curve: Curve) -> None:
@@ -187,12 +188,16 @@ def _draw_curve(axes: Axes, curve: Curve) -> None:
         raise ConfigError("--plot", "there is nothing to draw: no property has a constant that is ever wrong.")
     x = [100 * share for share in curve.shares]
     shown = [ratio for _, ratios in lines for ratio in ratios]
-    top = min(max(1.08, 1.05 * max(shown)), HIGHEST)
+    top = min(max(1.08, 1.05 * max(shown)), MAX_RATIO_SHOWN)
     for line, ratios in lines:
         axes.plot(
-            x, ratios, color=COLOURS.get(line.kind, PALE), linewidth=1.1, alpha=0.65 if len(lines) <= NAMED else 0.3
+            x,
+            ratios,
+            color=COLOURS.get(line.kind, PALE),
+            linewidth=1.1,
+            alpha=0.65 if len(lines) <= MAX_NAMED_LINES else 0.3,
         )
-    mean = [min(one or 0.0, top) for one in curve.mean]
+    mean = [min(ratio or 0.0, top) for ratio in curve.mean]
     axes.axhline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)))
     axes.plot(
         x, mean, color=INK, linewidth=2.8, marker="o", markersize=5, solid_capstyle="round", clip_on=False, zorder=5
@@ -210,11 +215,11 @@ def _draw_curve(axes: Axes, curve: Curve) -> None:
 
 
 def _name_lines(axes: Axes, lines: Sequence[tuple[Line, list[float]]], mean: float, top: float) -> None:
-    """Names to the right of where lines end, moved apart; where there are too many only of the mean and the constant."""
+    """Names at the right ends of lines, without overlap; of many lines only those of the mean and the constant."""
     ends = [("constant", 1.0, INK, "normal"), (f"mean of {len(lines)}", mean, INK, "bold")]
-    if len(lines) <= NAMED:
+    if len(lines) <= MAX_NAMED_LINES:
         ends += [(_short(line), min(ratios[-1], top), COLOURS.get(line.kind, PALE), "normal") for line, ratios in lines]
-    ends.sort(key=lambda one: one[1])
+    ends.sort(key=lambda end: end[1])
     right, places = axes.get_xlim()[1], spread([end for _, end, *_ in ends], top / 24, 0.0, top)
     for (name, end, colour, weight), place in zip(ends, places, strict=True):
         axes.annotate(
@@ -232,13 +237,13 @@ def _name_lines(axes: Axes, lines: Sequence[tuple[Line, list[float]]], mean: flo
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places for names wanted at some heights (ascending): in order, none nearer than a gap, as near as may be to these.
+    """Heights of names in order, at least a gap apart, and as near as possible to the wanted heights (ascending).
 
-    Names that would overlap form a block around the middle of what they want; blocks that then overlap become one.
+    Names that would overlap form a block around the mean of their wanted heights; overlapping blocks are merged.
     """
-    blocks: list[tuple[float, int]] = []  # where the first of each would be, and how many
-    for place, one in enumerate(wanted):
-        blocks.append((one - place * gap, 1))
+    blocks: list[tuple[float, int]] = []  # the height of the first name, and the number of names
+    for place, height in enumerate(wanted):
+        blocks.append((height - place * gap, 1))
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
             (under, m), (over, n) = blocks[-2:]
             blocks[-2:] = [((under * m + over * n) / (m + n), m + n)]
@@ -263,4 +268,4 @@ def _legend(axes: Axes, lines: Sequence[Line]) -> None:
 
 def _short(line: Line) -> str:
     name = f"{line.of}.{line.path}" if line.of and len(line.of) < 12 else line.path
-    return name if len(name) <= LETTERS else "…" + name[1 - LETTERS :]
+    return name if len(name) <= MAX_NAME_LENGTH else "…" + name[1 - MAX_NAME_LENGTH :]

@@ -26,7 +26,7 @@ from kbdisk.completion.predict import leading_slots
 from kbdisk.completion.sidecar import has_block_rows_alone
 from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
-from kbdisk.data.dataset import by_chance
+from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
@@ -37,7 +37,7 @@ from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import MISFIT, Drift, level_of
 from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
-from kbdisk.experts import presence_trees
+from kbdisk.experts import EXPERTS, presence_trees
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
@@ -59,7 +59,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train as fit
 from kbdisk.training.trained import Record, Trained
-from kbdisk.training.validation import After, Progress, Watch
+from kbdisk.training.validation import FinalTask, Progress, Watch
 
 # shares of the time budget
 RULES_SHARE = 0.1  # of the search for rules
@@ -164,8 +164,9 @@ def train(
                 watch=report,
                 seconds=None if budget is None else max(EVALUATION_SHARE * budget, MIN_EVALUATION_SECONDS),
             )
-            report = partial(_report, watch, trained.record, "growing trees of presence")
-            trained.presence_trees = presence_trees_of(trained, loaded.entities, graph, run, report)
+            report = partial(_report, watch, trained.record, EXPERTS["presence_trees"].doing)
+            trees = presence_trees_of(trained, loaded.entities, graph, run, report)
+            trained.experts = trained.with_experts(presence_trees=trees).experts
             report = partial(_report, watch, trained.record, "calibrating")
             trained.record.calibration = calibrated(trained, sample, graph, run, report)
         if out is not None and keep is not None:
@@ -208,20 +209,20 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     """A random sample of entities whose size grows with the time budget; without a budget all of them."""
     seconds = run.train.seconds
     size = len(entities) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
-    return [entities[index] for index in by_chance(len(entities), size, run.seed).tolist()]
+    return [entities[index] for index in random_sample(len(entities), size, run.seed).tolist()]
 
 
 def _report(watch: Watch, record: Record, stage: str, done: int, total: int) -> None:
     """Report the progress of a stage after training."""
     steps, seconds = record.facts["steps"], record.facts["seconds"]
-    watch(Progress(steps, steps, seconds, math.nan, ended=True, after=After(stage, done, total)))
+    watch(Progress(steps, steps, seconds, math.nan, ended=True, final_task=FinalTask(stage, done, total)))
 
 
 def presence_trees_of(
     trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
 ) -> PresenceTrees | None:
     """Trees for the presence of properties, fitted to as many training entities as the time budget allows."""
-    config, budget = run.presence_trees, run.train.seconds
+    config, budget = run.experts["presence_trees"], run.train.seconds
     if trained.only_draws or not config.share:
         return None
     start = time.monotonic()
@@ -229,7 +230,7 @@ def presence_trees_of(
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
     training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
-    indices = by_chance(len(training), max_entities, run.seed).tolist()
+    indices = random_sample(len(training), max_entities, run.seed).tolist()
     readings = list(read_all(trained.schema, [training[index] for index in indices]))
     if not readings:
         return None
@@ -260,7 +261,8 @@ def calibrated(
     )
     if trained.presence_trees is not None:
         weight = weight_of_presence_trees(outcomes)
-        trained.presence_trees = trained.presence_trees.weighted(weight) if weight else None
+        weighted = trained.presence_trees.weighted(weight) if weight else None
+        trained.experts = trained.with_experts(presence_trees=weighted).experts
         outcomes = [with_presence_of(outcome, weight) for outcome in outcomes]
     return Calibration.fit(outcomes).to_json() if outcomes else {}
 
@@ -284,7 +286,7 @@ def untrained_model(knowledge: Knowledge, schema: Schema, run: Run, device: str 
     scaled, training, held_out = with_scales(schema, training, held_out)
     held_out_entities = {id(readings[place].entity) for place in parts.validation}
     hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in held_out_entities)
-    codec = Codec.fit(scaled, training, run.codec, hierarchy=hierarchy).beside(held_out)
+    codec = Codec.fit(scaled, training, run.codec, hierarchy=hierarchy).with_held_out(held_out)
     small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(device_named(device))

@@ -128,12 +128,14 @@ def show_training(quiet: bool, verbose: bool) -> Iterator[Watch | None]:
 
 
 def _print_validation(progress: Progress) -> None:
-    if progress.look is None or progress.measure is None:
+    if progress.validation_loss is None or progress.measure is None:
         return
     total = f" of {progress.total:,}" if progress.total else ""
     rows = [row for row in progress.measure() if row["better"] is not None]
     better = sum(row["better"] > 0 for row in rows)
-    result = f"held out {progress.look.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
+    result = (
+        f"held out {progress.validation_loss.nats:,.2f} nats, {better} of {len(rows)} properties better than a constant"
+    )
     network = _name_network(progress, "network {}, ")
     say(f"{network}step {progress.step:,}{total}, {progress.seconds:,.0f} s: {result}")
 
@@ -155,15 +157,15 @@ class _TrainingBar:
     def update(self, progress: Progress) -> None:
         if self.live is None:
             self._start()
-        if progress.look is not None:
-            nats = progress.look.nats
+        if progress.validation_loss is not None:
+            nats = progress.validation_loss.nats
             self.best = nats if self.best is None else min(self.best, nats)
             self.held_out = f"held out {nats:,.2f} nats" + (f", best {self.best:,.2f}" if nats > self.best else "")
         if progress.measure is not None:
             self.table = _build_quality_table(progress.measure())
         network = _name_network(progress, " {}")
-        if progress.after is not None:
-            stage, done, total = progress.after
+        if progress.final_task is not None:
+            stage, done, total = progress.final_task
             self.bar.update(self.task, completed=done, total=total, description=f"{stage}{network}")
             return
         stage = "validating" if progress.ended else f"training{network}"

@@ -78,14 +78,14 @@ def sample(
     """  # fmt: skip
     import kbdisk
     from kbdisk.entity import show
+    from kbdisk.sampling import parse_given
     from kbdisk.sampling import sample as draw
-    from kbdisk.sampling.given import spelt
 
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both want standard output.")
     begun = time.monotonic()
     opened = open_model(model, options["device"], verbose)
-    values = spelt(opened.trained, [_split_pair(text) for text in given])
+    values = parse_given(opened.trained, [_split_pair(text) for text in given])
     count, format = options["n"], options["target_format"]
     with show_counting(quiet, "drawing") as progress:
         settings = {name: options[name] for name in ("of", "seed", "leap", "text")}

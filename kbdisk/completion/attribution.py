@@ -35,20 +35,19 @@ from kbdisk.completion.reasons import (
     rounded,
 )
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import CLASSES, Slot
 from kbdisk.entity import Entity, Path, show
+from kbdisk.experts import experts_of
 from kbdisk.experts.base import (
     SET,
     ExpertGroup,
     Inputs,
     LabelMasses,
-    Stacked,
     WeightedExpert,
     visibility_levels,
     with_labels,
@@ -72,13 +71,6 @@ MIN_INFLUENCE = 0.005  # the distance of an influence that is shown
 MAX_SEARCHED = 20_000  # entities that are searched for similar ones
 ENCODED_AT_ONCE = 500  # entities
 QUANTILES_COMPARED = 64  # of each of two beliefs in a number
-EXPERTS = {  # the attributes of a trained model, in the order in which experts are stacked
-    "knn": "nearest neighbours",
-    "gaussian_process": "Gaussian process",
-    "label_regression": "label regression",
-    "boosted_trees": "boosted trees",
-    "given_only": "given-only",
-}
 
 
 class Explained(Protocol):
@@ -109,22 +101,22 @@ def predictors_of(
     stack does not take the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
-    without_experts: dict[str, Any] = dict.fromkeys(EXPERTS)
-    network = replace(trained, **without_experts)
-    network_beliefs = beliefs(network.believer, batch, asked)
+    kinds = experts_of("stack", "answer")
+    network = trained.with_experts(**dict.fromkeys(kinds))
+    network_beliefs = beliefs(network.full_model, batch, asked)
     groups = dict(_groups(trained))
     seen = {name: group.seen(batch, batch.known) for name, group in groups.items()}
-    stacked_beliefs = beliefs(trained.believer, batch, asked)
+    stacked_beliefs = beliefs(trained.full_model, batch, asked)
     predictors, unused, limits = list[Predictor](), list[Unused](), list[Limit]()
     for path, token in tokens.items():
         kind, of_kind, row = _row_of(network_beliefs, token)
         belief, slot = of_kind.belief.pick(row), int(batch.slot[token])
         shares, of_experts = [], []
-        for name in EXPERTS.values():
+        for name in (kind.title for kind in kinds.values()):
             weighted, reason = _expert_of(groups.get(name), seen.get(name), slot)
             predicted = None
             if weighted is not None:
-                inputs = Inputs(seen[name][1], batch.who)
+                inputs = Inputs(seen[name][1], batch.id_hash)
                 predicted = _prediction(
                     trained.codec, kind, belief, batch.slot[[token]], weighted.expert.predict(inputs)
                 )
@@ -170,14 +162,16 @@ def stacked_weights(parts: Sequence[float]) -> list[float]:
 
 
 def _groups(trained: Trained) -> Iterator[tuple[str, ExpertGroup]]:
-    """The experts of a model by the names of their kinds, in the order in which they are stacked."""
-    for attribute, name in EXPERTS.items():
-        experts = getattr(trained, attribute)
-        if attribute == "given_only" and experts is not None:
-            stacked: Stacked = experts.beside(replace(trained, given_only=None).believer)
-            [experts] = stacked.groups
-        if experts is not None:
-            yield name, experts
+    """The experts of a model by the titles of their kinds, in the order in which they are stacked."""
+    for name, kind in experts_of("stack").items():
+        if name in trained.experts:
+            yield kind.title, trained.experts[name]
+    model: Any = trained.with_experts(**dict.fromkeys(experts_of("answer"))).full_model
+    for name, kind in experts_of("answer").items():
+        if name in trained.experts:
+            model = trained.experts[name].beside(model)
+            [group] = model.groups
+            yield kind.title, group
 
 
 def _expert_of(
@@ -248,7 +242,9 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
             if index is not None:
                 is_asked = torch.zeros_like(batch.known).index_fill(0, token, True)
                 vectors = member.network.vectors(batch, batch.known, is_asked)
-                near = index.neighbours(vectors, batch.who, torch.isin(batch.who, latent.held_out), latent.neighbours)
+                near = index.neighbours(
+                    vectors, batch.id_hash, torch.isin(batch.id_hash, latent.held_out), latent.neighbours
+                )
                 is_number = isinstance(asked.belief, NumberBelief)
                 weight_of_network = (
                     index.weights_of_answers(near)[0, :OWN_ANSWERS].sum()
@@ -312,7 +308,7 @@ def _having(question: Explained, slot: int) -> Iterator[Reading]:
         reading = None if others[number].id == question.entity.id else read(question.schema, others[number])
         if reading is None or reading.id == question.reading.id:
             continue
-        if any(tables[reading.of].slot.get(leaf) == slot for leaf in reading.leaves):
+        if any(tables[reading.class_name].slot.get(leaf) == slot for leaf in reading.leaves):
             yield reading
             count += 1
             if count == MAX_SEARCHED:
@@ -359,7 +355,7 @@ def _given_properties(question: Explained, batch: Batch) -> dict[str, Tensor]:
         if slot.path == CLASSES and slot.over is None:
             continue
         if slot.over is not None and slot.over.incoming:
-            name = f"links from {slot.over.of or 'entities'} by {show(slot.over.link)}"
+            name = f"links from {slot.over.class_name or 'entities'} by {show(slot.over.link)}"
         else:
             path = slot.path if slot.over is None else slot.over.link
             property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.schema_class.properties), path)  # fmt: skip

@@ -57,7 +57,7 @@ class Draft:
     def closed(self) -> set[Path]:
         """The paths that no rule and no formula fills: those that are declared absent, and those filled in earlier."""
         made = {path[:length] for path in self.entity.made or () for length in range(1, len(path) + 1)}
-        return {*self.reading.said, *self.reading.none, *made}
+        return {*self.reading.occupied, *self.reading.absent, *made}
 
 
 class Completing(Iterator[Completion]):
@@ -138,7 +138,7 @@ class Completing(Iterator[Completion]):
             not_ruled = [prediction for prediction in predictions if prediction.gap.field.top not in draft.ruled]
             self._decide(draft, not_ruled, placer)
         self._compute(draft, placer)
-        filled = self.shared_words.with_shared(reading.of, entity, draft.filled)
+        filled = self.shared_words.with_shared(reading.class_name, entity, draft.filled)
         return Completion(entity, self._consistent(entity, filled, draft.held_back), draft.held_back, unlike)
 
     def _consistent(
@@ -160,9 +160,9 @@ class Completing(Iterator[Completion]):
     def _count_gaps(self, draft: Draft, planned: Planned) -> list[Gap]:
         """Count the known properties and the gaps of an entity; returns the gaps that no rule has filled."""
         entity, reading = draft.entity, draft.reading
-        fields = self.fields[reading.of]
-        self._entities[reading.of] += 1
-        self._known[reading.of].update({*known_properties(fields, reading, entity.made), *draft.ruled})
+        fields = self.fields[reading.class_name]
+        self._entities[reading.class_name] += 1
+        self._known[reading.class_name].update({*known_properties(fields, reading, entity.made), *draft.ruled})
         gaps = [gap for gap in planned.gaps if gap.field.top not in draft.ruled]
         for gap in gaps:
             self.summary.row(gap.field).missing += 1
@@ -178,7 +178,7 @@ class Completing(Iterator[Completion]):
 
         A rule may presume that the entity has the property: its presence is that of the model's predictions.
         """
-        reading, class_name = draft.reading, draft.reading.of
+        reading, class_name = draft.reading, draft.reading.class_name
         presences = {
             prediction.gap.path: draft.decider.presence(prediction.gap, prediction.presence)
             for prediction in predictions
@@ -243,7 +243,7 @@ class Completing(Iterator[Completion]):
         decisions = [self._decision(draft.decider, prediction) for prediction in predictions]
         written = {decision.prediction.gap.field.top for decision in decisions if not decision.why_not}
         missing = (prediction.gap.field.top for prediction in predictions)
-        incomplete = self.groups.incomplete(draft.reading.of, missing, written)
+        incomplete = self.groups.incomplete(draft.reading.class_name, missing, written)
         for prediction, decision in zip(predictions, decisions, strict=True):
             row = self.summary.row(prediction.gap.field)
             if prediction.gap.field.top in incomplete and self.config.fill != "all" and not decision.why_not:
@@ -309,7 +309,7 @@ class Completing(Iterator[Completion]):
 
     def _compute(self, draft: Draft, placer: Placer) -> None:
         """Fill in the values of formulas."""
-        schema_class = self.fields[draft.reading.of].schema_class
+        schema_class = self.fields[draft.reading.class_name].schema_class
         gaps = draft.reading.gaps
         if not self._has_formulas(schema_class.name) or (self.config.fill == "asked" and not gaps):
             return

@@ -127,7 +127,7 @@ class _FieldsOfClass:
         self, codec: Codec, schema_class: Class, places: Mapping[Source, Place], config: CompletionConfig
     ) -> None:
         self.codec, self.schema_class, self.config = codec, schema_class, config
-        self.places = {source.path: place for source, place in places.items() if source.of == schema_class.name}
+        self.places = {source.path: place for source, place in places.items() if source.class_name == schema_class.name}
         self.by_path: dict[Path, Field] = {}
         self.known: dict[Path, int] = {}  # known values by pattern: those trained on, and those held out of them
 
@@ -167,7 +167,7 @@ class _FieldsOfClass:
 
     def _spot(self, number: int, slot: Slot) -> Spot:
         at, place = pattern(slot.path), self.places[pattern(slot.path)]
-        field_path = place.whole
+        field_path = place.composite
         if _is_count(self.schema_class.properties[place.property].kind, at[len(place.property) :]):
             field_path = at[:-1]
         of_slot = self._field(field_path, place.property)

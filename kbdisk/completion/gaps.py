@@ -32,7 +32,7 @@ class Gap:
 
 def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, object] | None) -> list[Gap]:
     """The fields that an entity lacks and that could be filled. A value that an earlier completion wrote (`made`) is no gap."""
-    leaves, closed = reading.leaves, {*reading.said, *reading.none}
+    leaves, closed = reading.leaves, {*reading.occupied, *reading.absent}
     named = set(ASKS["gaps"](reading, table))
     gaps: dict[Path, Gap] = {}
     for spot in fields.spots:
@@ -89,8 +89,8 @@ def known_properties(fields: Fields, reading: Reading, made: Mapping[Path, objec
     known = {property_of[leaf] for path in reading.leaves if (leaf := pattern(path)) in property_of}
     return {
         *known,
-        *reading.said,
-        *reading.none,
+        *reading.occupied,
+        *reading.absent,
         *(path for filled in made or () for path in fields.schema_class.properties if are_nested(path, filled)),
     }
 

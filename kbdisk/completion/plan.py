@@ -56,12 +56,12 @@ class Plan(Iterable[Planned]):
             reading = read(self.schema, entity)
             planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
             if reading is not None and planned.is_chosen:
-                table = self.codec.index.tables[reading.of]
-                planned.gaps = gaps_of(self.fields[reading.of], reading, table, entity.made)
+                table = self.codec.index.tables[reading.class_name]
+                planned.gaps = gaps_of(self.fields[reading.class_name], reading, table, entity.made)
             yield planned
 
     def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
-        wanted, names = self.config.classes, (*entity.classes, *([reading.of] if reading is not None else []))
+        wanted, names = self.config.classes, (*entity.classes, *([reading.class_name] if reading is not None else []))
         return not wanted or any(is_class(name, chosen) for name in names for chosen in wanted)
 
     def with_config(self, config: CompletionConfig) -> Plan:
@@ -113,7 +113,7 @@ class Plan(Iterable[Planned]):
         entities: Counter[str] = Counter()
         for planned in self:
             if planned.reading is not None and planned.is_chosen:
-                name = planned.reading.of
+                name = planned.reading.class_name
                 entities[name] += 1
                 known_paths = known_properties(self.fields[name], planned.reading, planned.entity.made)
                 known.update((name, path) for path in known_paths)

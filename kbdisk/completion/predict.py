@@ -33,8 +33,7 @@ from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.completion.truncation import truncate
 from kbdisk.completion.unique_pairs import UniquePairs, labelled_entities
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, batches
+from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
@@ -203,7 +202,7 @@ class GapPredictor:
         have the values that are asked for.
         """
         self.levels, self.has_truth = levels or Levels(), has_truth
-        self.codec, self.model, self.config = trained.codec, trained.believer, config
+        self.codec, self.model, self.config = trained.codec, trained.full_model, config
         self.presence_trees = trained.presence_trees
         self.shrinker, self.unique_pairs, self.why_not = Shrinker(trained), unique_pairs, why_not
         self.leap = config.leap or max(1, -(-max_leaves // MAX_PASSES))

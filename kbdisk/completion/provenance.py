@@ -45,13 +45,12 @@ import torch
 from kbdisk.completion.sidecar import id_origin, with_renamed_keys
 from kbdisk.completion.summary import Summary
 from kbdisk.entity import Completion, Path, show
-from kbdisk.experts import serialize
+from kbdisk.experts import EXPERTS, serialize
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders.files import writing
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.values.tagged_json import encode
 from kbdisk.schemas.composites import show_pattern
-from kbdisk.store.files import EXPERTS
 from kbdisk.training.trained import Trained
 
 HASH_DIGITS = 12  # of a model's hash
@@ -86,10 +85,10 @@ def fingerprint(trained: Trained) -> str:
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         if member.latent_knn is not None:
-            digest.update(serialize.to_bytes("latent_knn", member.latent_knn))
-    for name in EXPERTS:
-        if (experts := getattr(trained, name)) is not None:
-            digest.update(serialize.to_bytes(name, experts))
+            digest.update(serialize.to_bytes(serialize.LATENT_KNN, member.latent_knn))
+    for name, kind in EXPERTS.items():
+        if name in trained.experts:
+            digest.update(serialize.to_bytes(kind.load_format(), trained.experts[name]))
     return digest.hexdigest()[:HASH_DIGITS]
 
 

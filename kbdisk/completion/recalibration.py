@@ -57,7 +57,7 @@ def calibrations_of(trained: Trained, entities: Iterable[Entity], config: Comple
     asked = [*groups[True][:MAX_ASKED], *new[:MAX_ASKED]]
     calibrations = []
     for is_unlike in (False, True):
-        trial = ShiftedTrial(replace(trained, judged={}), asked, graph, config.seed, drift, is_unlike)
+        trial = ShiftedTrial(replace(trained, experts_before_refit={}), asked, graph, config.seed, drift, is_unlike)
         outcomes = list(trial.outcomes(None, None))
         calibrations.append(before.adapted(outcomes) if len(outcomes) >= MIN_OUTCOMES else before)
     return Calibrations(*calibrations)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.metrics import Constant, Constants, Marginals, property_of
 from kbdisk.model.beliefs import Asked, Beliefs
 from kbdisk.schemas.composites import show_pattern

@@ -31,8 +31,7 @@ from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.unique_pairs import UniquePairs
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK
+from kbdisk.data.dataset import CHUNK, Batch
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
@@ -104,7 +103,7 @@ class Trial:
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
         """The outcomes of all statements; of a random sample where the seconds do not suffice."""
-        unique_pairs, trained = UniquePairs(self.codec, ()), self.trained.as_judged
+        unique_pairs, trained = UniquePairs(self.codec, ()), self.trained.before_refit
         predictor = GapPredictor(trained, self.config, 1, unique_pairs, has_truth=True)
         presence_predictor = GapPredictor(trained, self.config, 1, unique_pairs, lambda gap, presence: PRESENCE_ALONE)
         begun, questions = time.monotonic(), list(self.questions())
@@ -160,14 +159,14 @@ class Trial:
             for gap in self._gaps(reading):
                 if not gap.parts:
                     lacking.setdefault(self._key(gap.field), []).append((number, gap))
-            for path, field in self.fields[reading.of].fields.items():
+            for path, field in self.fields[reading.class_name].fields.items():
                 if not field.why_not and path == field.top:
-                    held_out[reading.of, self._key(field)].add(self._share(reading.of, field.lead))
+                    held_out[reading.class_name, self._key(field)].add(self._share(reading.class_name, field.lead))
         by_entity: dict[tuple[int, float], list[Gap]] = {}
         for key in dict.fromkeys([*hidden, *lacking]):
             with_value, without_value = self._sample(hidden.get(key, [])), self._sample(lacking.get(key, []))
-            count_hidden = Counter(self.readings[number].of for number, _ in with_value)
-            count_lacking = Counter(self.readings[number].of for number, _ in without_value)
+            count_hidden = Counter(self.readings[number].class_name for number, _ in with_value)
+            count_lacking = Counter(self.readings[number].class_name for number, _ in without_value)
             weight = {
                 name: weights(
                     count_hidden[name], count_lacking[name], held_out[name, key].having, held_out[name, key].entities
@@ -176,10 +175,10 @@ class Trial:
             }
             for number, path in with_value:
                 if gaps := self._gaps_at(self.readings[number], path):
-                    for_hidden, _ = weight[self.readings[number].of]
+                    for_hidden, _ = weight[self.readings[number].class_name]
                     yield Question(number, path, gaps, for_hidden, self._along_with(number, path))
             for number, gap in without_value:
-                _, for_lacking = weight[self.readings[number].of]
+                _, for_lacking = weight[self.readings[number].class_name]
                 by_entity.setdefault((number, for_lacking), []).append(gap)
         for (number, for_lacking), gaps_of_entity in by_entity.items():
             yield Question(number, None, tuple(gaps_of_entity), for_lacking)
@@ -201,10 +200,10 @@ class Trial:
 
     def _declared(self, reading: Reading) -> Iterator[Gap]:
         """The gaps that an entity would have in properties that are declared absent."""
-        fields = self.fields[reading.of].fields
-        absent = {path for path in reading.none if path in fields and not fields[path].why_not}
+        fields = self.fields[reading.class_name].fields
+        absent = {path for path in reading.absent if path in fields and not fields[path].why_not}
         if absent:
-            undeclared = reading._replace(none=[path for path in reading.none if path not in absent])
+            undeclared = reading._replace(absent=[path for path in reading.absent if path not in absent])
             yield from (gap for gap in self._gaps(undeclared) if gap.path in absent and not gap.parts)
 
     def _joint_missingness(self) -> JointMissingness:
@@ -212,17 +211,17 @@ class Trial:
             name: [path for path, field in fields.fields.items() if path == field.top and not field.why_not]
             for name, fields in self.fields.items()
         }
-        having = ((reading.of, frozenset(self._properties_of(reading))) for reading in self.readings)
+        having = ((reading.class_name, frozenset(self._properties_of(reading))) for reading in self.readings)
         return JointMissingness(having, properties)
 
     def _properties_of(self, reading: Reading) -> Iterator[Path]:
-        property_of = self.fields[reading.of].property_of
+        property_of = self.fields[reading.class_name].property_of
         return (property_of[at] for path in reading.leaves if (at := pattern(path)) in property_of)
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
         """The properties of an entity that are hidden with one, as a random entity without that one lacks them."""
         reading = self.readings[number]
-        lacking = self.joint_missingness.drawn(reading.of, path, self.random)
+        lacking = self.joint_missingness.drawn(reading.class_name, path, self.random)
         return (lacking & frozenset(self._properties_of(reading))) - {path}
 
     def _sample(self, questions: list[Any]) -> list[Any]:
@@ -235,7 +234,7 @@ class Trial:
 
     def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
         """The paths of known values that are filled as one, with their fields; of a trained entity those fully reserved."""
-        fields, reserved = self.fields[reading.of], self.reserved.get(reading.id)
+        fields, reserved = self.fields[reading.class_name], self.reserved.get(reading.id)
         slots: dict[Path, list[int]] = {}
         by_path: dict[Path, Field] = {}
         for spot in fields.spots:
@@ -252,7 +251,7 @@ class Trial:
                 yield path, field
 
     def _gaps(self, reading: Reading) -> list[Gap]:
-        return gaps_of(self.fields[reading.of], reading, self.codec.index.tables[reading.of], None)
+        return gaps_of(self.fields[reading.class_name], reading, self.codec.index.tables[reading.class_name], None)
 
     def _gaps_at(self, reading: Reading, path: Path) -> tuple[Gap, ...]:
         """The gap that an entity would have if the value at a path lacked."""
@@ -292,7 +291,7 @@ class Trial:
             number * slots + slot
             for number, question in enumerate(questions)
             for path in question.along
-            for slot in self._slots_of(self.readings[question.entity].of, path)
+            for slot in self._slots_of(self.readings[question.entity].class_name, path)
         ]
         hidden |= torch.isin(keys, torch.tensor(hidden_along, device=keys.device)) & batch.known & ~batch.fixed
         visible = batch.seen(batch.known & ~hidden)
@@ -314,7 +313,7 @@ class Trial:
             None,
             None,
             question.weight,
-            reading.of,
+            reading.class_name,
             question.is_declared,
             presence_parts=prediction.presence_parts,
         )
@@ -324,10 +323,10 @@ class Trial:
         truth = known
         if isinstance(prediction.gap.field.kind, Date) and not prediction.why_not:
             truth = {path: leaf for path, leaf in known.items() if path in prediction.leaves}
-        constant = {path: self._constant(reading.of, path) for path in truth}
+        constant = {path: self._constant(reading.class_name, path) for path in truth}
         return outcome._replace(
-            right=self._right(reading.of, truth, prediction.leaves) if correctness is not None else 0.0,
-            constant=self._right(reading.of, truth, constant),
+            right=self._right(reading.class_name, truth, prediction.leaves) if correctness is not None else 0.0,
+            constant=self._right(reading.class_name, truth, constant),
         )
 
     def _ranks(self, question: Question, prediction: Prediction, given: int) -> tuple[Rank, ...]:
@@ -337,7 +336,7 @@ class Trial:
             return ()
         return tuple(
             Rank(
-                self.codec.learnt_as(reading.of, path),
+                self.codec.learnt_as(reading.class_name, path),
                 answer.rank,
                 given,
                 question.weight,

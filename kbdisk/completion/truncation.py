@@ -17,7 +17,7 @@ from kbdisk.completion.constraints import Interval, Restriction, years_of
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.entity import Date, Path
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Beliefs

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.entity import Entity, Link, Path, without_places
 from kbdisk.model.beliefs import Beliefs
 from kbdisk.schemas.schema import Schema

@@ -35,7 +35,7 @@ from kbdisk.completion.reasons import (
 from kbdisk.completion.rules import RuleFiller
 from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
 from kbdisk.completion.values import Placer, by_name, in_written_units
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence
@@ -92,8 +92,8 @@ class Question:
             got, known = ", ".join(entity.classes) or "none", ", ".join(self.schema.classes)
             raise SchemaError(entity.id, f"expected a class of {known}, got {got}.")
         self.reading = reading
-        self.schema_class: Class = self.schema.classes[reading.of]
-        self.property_path = property_at(self.schema, reading.of, path)
+        self.schema_class: Class = self.schema.classes[reading.class_name]
+        self.property_path = property_at(self.schema, reading.class_name, path)
         self.schema_property: Property = self.schema_class.properties[self.property_path]
         self.given, self.given_by = self._given()
 
@@ -104,7 +104,7 @@ class Question:
     @property
     def is_closed(self) -> bool:
         """Whether the property is declared absent, as by `novalue`, so that it has no place for a value."""
-        return self.property_path in {*self.reading.said, *self.reading.none}
+        return self.property_path in {*self.reading.occupied, *self.reading.absent}
 
     def _given(self) -> tuple[Any, str]:
         """The value that stands at the property, and its origin: `source` or `kbdisk`."""
@@ -132,7 +132,7 @@ class Question:
         rule_filler = RuleFiller(self.schema, others, "likely")
         is_asked = bool(self.given_by) or self.property_path in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
-        closed = {*self.reading.said, *self.reading.none, *made} - {self.property_path}
+        closed = {*self.reading.occupied, *self.reading.absent, *made} - {self.property_path}
         gaps = [*self.reading.gaps, *([self.property_path] if is_asked else [])]
         for ruled in rule_filler.filled(
             hidden, self.schema_class.name, gaps, closed, partial(self._presence_at, hidden)
@@ -200,7 +200,7 @@ class Question:
         self.trained.warn_of_order(": what it fills in is a rough guess.", stacklevel=5)
         fields = fields_of(self.codec, CompletionConfig(only=(self.property_path,), least=1))[self.schema_class.name]
         gap, is_hidden = self._gap(fields)
-        trained = self.trained.as_judged if is_hidden else self.trained
+        trained = self.trained.before_refit if is_hidden else self.trained
         batch = self._batch(gap)
         predictor = self._predictor(trained, fields)
         judged = judgement(trained, predictor, batch, self.reading.id, gap)
@@ -395,8 +395,10 @@ def property_at(schema: Schema, class_name: str, path: Path) -> Path:
 
 def _opened(reading: Reading, property_path: Path) -> Reading:
     """A reading in which a property is not declared absent."""
-    said, none = ([path for path in paths if path != property_path] for paths in (reading.said, reading.none))
-    return reading._replace(said=said, none=none)
+    occupied, absent = (
+        [path for path in paths if path != property_path] for paths in (reading.occupied, reading.absent)
+    )
+    return reading._replace(occupied=occupied, absent=absent)
 
 
 def _without(tree: Tree, path: Path) -> Tree:

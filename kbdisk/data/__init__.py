@@ -1,9 +1,9 @@
-"""Entities to tensors and back: slots, leaf codecs fitted to training entities, what links bring, what is asked for.
+"""Entities to tensors and back: slots, leaf codecs fitted to training entities, evidence over links, queries.
 
 Codec.fit(schema, entities)      learn from training entities
 codec.encode(entities, ask)      Tokens, the whole data set encoded once
 tokens.batch(indices)            a Batch of some of them
-codec.leaves(batch, asked)       {path: value} of each entity, once what was asked has been filled in
+codec.leaves(batch, asked)       {path: value} of each entity, once the asked tokens are filled in
 """
 
 from __future__ import annotations

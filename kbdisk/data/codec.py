@@ -1,4 +1,4 @@
-"""The codec: entities to tokens, and tokens back to leaf values. Fitted to training entities alone; plain data."""
+"""The codec: entities to tokens, and tokens back to leaf values. It is fitted to training entities alone, and is plain data."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from kbdisk.data import patterns as together
-from kbdisk.data.batch import Batch
 from kbdisk.data.config import CodecConfig
-from kbdisk.data.dataset import Tokens
-from kbdisk.data.encode import Encoding
-from kbdisk.data.fit import fit
+from kbdisk.data.dataset import Batch, Tokens
+from kbdisk.data.encode import Encoding, Index
+from kbdisk.data.fit import Patterns, fit, patterns_from_json, patterns_to_json
 from kbdisk.data.graph import Graph, pattern
-from kbdisk.data.index import Index
 from kbdisk.data.links import Evidence
-from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import asking
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
-from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.registry import LEARNT_KINDS
@@ -34,26 +30,24 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.kinds import nearest
 from kbdisk.schemas.schema import Schema
 
-SLOT_FIELDS = ("of", "kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
+SLOT_FIELDS = ("kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
 
 Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
 
 
 @dataclass(frozen=True, eq=False)
 class Codec:
-    """What there is to know of a schema's entities to make tensors of them."""
+    """Encodes the entities of a schema as tensors, and decodes them."""
 
     schema: Schema
     config: CodecConfig
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]  # paths of classes that have no slot, and why
-    words: Tokenizer | None  # the tokenizer of all text; None where there is none
-    patterns: together.Patterns = field(default_factory=dict)  # which slots training entities have together
-    held_out: Counts = field(
-        default_factory=dict
-    )  # what is known beside: how many entities that were held out have each
-    unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths that entities had, and no property is for
-    entities: Mapping[str, int] = field(default_factory=dict)  # how many training entities each class has
+    tokenizer: Tokenizer | None  # of all text; None where there is none
+    patterns: Patterns = field(default_factory=dict)  # the sets of slots that training entities have
+    held_out: Counts = field(default_factory=dict)  # the number of held-out entities that have each
+    unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths of entities that no property is for
+    entities: Mapping[str, int] = field(default_factory=dict)  # training entities of each class
     superclasses: Superclasses = field(default_factory=Superclasses)  # visible beside the classes of entities
 
     @classmethod
@@ -65,18 +59,18 @@ class Codec:
         graph: Graph | None = None,
         hierarchy: Hierarchy | None = None,
     ) -> Codec:
-        """Learn from training entities, read once. Links bring what the graph knows; without one, what these know.
+        """Fit a codec to training entities, read once. Evidence comes over the links of the graph; without one, of these entities.
 
         `hierarchy` has the direct superclasses of classes; without one, those that these entities state.
         """
-        config = replace(config or CodecConfig())  # with the defaults of kinds that were added since it was made
+        config = replace(config or CodecConfig())  # adds the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph, hierarchy)
         return cls(
             schema,
             config,
             fitted.slots,
             fitted.left_out,
-            fitted.words,
+            fitted.tokenizer,
             fitted.patterns,
             {},
             fitted.unlearnt,
@@ -84,24 +78,25 @@ class Codec:
             fitted.superclasses,
         )
 
-    def beside(self, held_out: Iterable[Entity | Reading]) -> Codec:
-        """Itself, knowing how many values there are beside those that it was fitted to. It learns nothing of them."""
-        counts, unlearnt, finding = Counter[tuple[str, Path]](), set(self.unlearnt), Unlearnt(self.schema)
+    def with_held_out(self, held_out: Iterable[Entity | Reading]) -> Codec:
+        """Itself with counts of the values of held-out entities. It is not fitted to these values."""
+        counts, unlearnt, finder = Counter[tuple[str, Path]](), set(self.unlearnt), Unlearnt(self.schema)
         for reading in read_all(self.schema, held_out):
-            counts.update((reading.of, pattern(path)) for path in reading.leaves)
+            counts.update((reading.class_name, pattern(path)) for path in reading.leaves)
             unlearnt.update(
-                (reading.of, path) for path, _ in finding.of(self.schema.classes[reading.of], reading.entity)
+                (reading.class_name, path)
+                for path, _ in finder.of(self.schema.classes[reading.class_name], reading.entity)
             )
         return replace(self, held_out=dict(counts), unlearnt=frozenset(unlearnt))
 
     @cached_property
     def index(self) -> Index:
-        """The slots by all that is known of them."""
+        """The slots by class and path, by leaf codec, and as arrays."""
         return Index(self.schema, self.slots, self.pools, self.entities, self.superclasses)
 
     @cached_property
     def pools(self) -> Pools:
-        """Which properties of classes are learnt as one."""
+        """The properties of classes that share a slot."""
         return Pools.of(self.schema, self.config.pooling)
 
     @property
@@ -118,17 +113,17 @@ class Codec:
         key = class_name, path
         if key not in self._sources:  # asked for each gap, and for each number that has an interval
             source = self.pools.source(class_name, pattern(path))
-            self._sources[key] = source.of, show_pattern(source.path)
+            self._sources[key] = source.class_name, show_pattern(source.path)
         return self._sources[key]
 
     @cached_property
     def _sources(self) -> dict[tuple[str, Path], tuple[str, str]]:
-        """What has been answered by `learnt_as`."""
+        """A cache of `learnt_as`."""
         return {}
 
-    def together(self, slot: int) -> str:
-        """The group of slots that one entity may have together: a class, or all slots where classes share properties."""
-        return "" if self.config.pooling else self.slots[slot].of
+    def group_of(self, slot: int) -> str:
+        """The group of slots that one entity may have: those of a class, or all where classes share properties."""
+        return "" if self.config.pooling else self.slots[slot].class_name
 
     def encode(
         self,
@@ -136,9 +131,9 @@ class Codec:
         ask: str | Collection[Path] = "nothing",
         graph: Graph | None = None,
     ) -> Tokens:
-        """Entities as tokens, with what they are asked for: `nothing`, their `gaps`, `all` that they lack, or paths.
+        """Entities as tokens. They are asked for `nothing`, for their `gaps`, for `all` that they lack, or for paths.
 
-        Links bring what the graph knows; without one, what these entities know of each other. SchemaError where the
+        Evidence comes over the links of the graph; without one, over the links among these entities. SchemaError where the
         schema has no class for an entity.
         """
         wanted = asking(ask, self.index.tables.values(), self.left_out)
@@ -148,7 +143,7 @@ class Codec:
             if graph is None:
                 readings, graph = list(readings), Graph(self.schema)
                 for reading in readings:
-                    graph.add(reading.id, reading.of, reading.leaves)
+                    graph.add(reading.id, reading.class_name, reading.leaves)
             evidence = self.evidence(graph)
         encoding = Encoding(self.index, wanted, evidence)
         for reading in readings:
@@ -156,13 +151,13 @@ class Codec:
         return encoding.tokens()
 
     def evidence(self, graph: Graph) -> Evidence:
-        """What a graph brings to entities, as far as there are slots for it."""
+        """The evidence over the links of a graph, as far as there are slots for it."""
         return Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over)
 
     def leaves(self, batch: Batch, wanted: Tensor) -> list[dict[Path, Any]]:
-        """The values of some known tokens (T,) of a batch by path, entity by entity: those that had been asked for.
+        """The values of some known tokens (T,) of a batch by path, entity by entity.
 
-        Of a composite such that the value is one that there is, whatever was drawn part by part.
+        Composites whose parts were drawn one by one are repaired to valid values.
         """
         leaves, composites = self._decoded(batch, wanted), self.index.composites
         if composites.is_part.any():
@@ -184,7 +179,7 @@ class Codec:
                 values = self.index.columns[which].codec.decode(batch.values[kind][of_codec - start])
                 of_entity, of_slot = batch.entity[of_codec].tolist(), batch.slot[of_codec].tolist()
                 for entity, slot, value in zip(of_entity, of_slot, values, strict=True):
-                    if value is not None:  # a label that has no name
+                    if value is not None:  # a label without a name
                         name = self.classes[classes[entity]]
                         leaves[entity][self.slots[slot].path] = self.fitted_to_class(name, slot, value)
         return leaves
@@ -200,10 +195,10 @@ class Codec:
         return nearest(place.leaf, value)
 
     def trees(self, batch: Batch, wanted: Tensor, entities: Sequence[Entity] = ()) -> list[Tree]:
-        """The same put together: a tree of these values for each entity, and of no others.
+        """The same as trees: one for each entity, of these values alone.
 
-        With the batch's entities each property is whole: a number that was asked for has the unit that it was given.
-        What has no place is left out: a list of which the length alone was drawn, an entry of a map without a key.
+        With the batch's entities properties are complete: a number that was asked for has its given unit. A list of which
+        only the length was drawn is left out, and so is an entry of a map without a key.
         """
         names = [self.classes[number] for number in batch.classes.tolist()]
         leaves_of_entities = self.leaves(batch, wanted)
@@ -218,7 +213,7 @@ class Codec:
         return [self.schema.tree(leaves, name) for leaves, name in zip(leaves_of_entities, names, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data, but for the schema and the words, which have files of their own."""
+        """Itself as plain data, without the schema and the tokenizer, which have files of their own."""
         return {
             "config": self.config.to_json(),
             "codecs": [
@@ -228,7 +223,7 @@ class Codec:
                 _slot_to_json(slot, column) for slot, column in zip(self.slots, self.index.column.tolist(), strict=True)
             ],
             "left_out": [[class_name, list(path), why] for (class_name, path), why in self.left_out.items()],
-            "patterns": together.to_json(self.patterns),
+            "patterns": patterns_to_json(self.patterns),
             "held_out": [[class_name, list(path), count] for (class_name, path), count in self.held_out.items()],
             "entities": dict(self.entities),
             "superclasses": self.superclasses.to_json(),
@@ -236,21 +231,22 @@ class Codec:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema, words: Tokenizer | None = None) -> Codec:
+    def from_json(cls, data: Mapping[str, Any], schema: Schema, tokenizer: Tokenizer | None = None) -> Codec:
         """Itself again; ValueError where the schema does not have what it needs."""
         codecs = [
-            LEARNT_KINDS[codec_data["kind"]].codec.from_json(codec_data["data"], words) for codec_data in data["codecs"]
+            LEARNT_KINDS[codec_data["kind"]].codec.from_json(codec_data["data"], tokenizer)
+            for codec_data in data["codecs"]
         ]
         config = CodecConfig.from_json(data["config"])
         pools = Pools.of(schema, config.pooling)
         slots = tuple(_slot_from_json(slot, codecs, pools) for slot in data["slots"])
         left_out = {(class_name, tuple(path)): why for class_name, path, why in data["left_out"]}
-        patterns = together.from_json(data["patterns"], len(slots))
+        patterns = patterns_from_json(data["patterns"], len(slots))
         held_out = {(class_name, tuple(path)): count for class_name, path, count in data.get("held_out", [])}
         unlearnt = frozenset((class_name, tuple(path)) for class_name, path in data.get("unlearnt", []))
         superclasses = Superclasses.from_json(data.get("superclasses", {}))
         entities = dict(data["entities"])
-        return cls(schema, config, slots, left_out, words, patterns, held_out, unlearnt, entities, superclasses)
+        return cls(schema, config, slots, left_out, tokenizer, patterns, held_out, unlearnt, entities, superclasses)
 
     def _read(self, entity: Entity | Reading) -> Reading:
         if isinstance(entity, Reading):
@@ -267,9 +263,9 @@ def _slot_to_json(slot: Slot, column: int) -> dict[str, Any]:
     """A slot as plain data: its leaf is the schema's, `column` the number of its leaf codec."""
     over: dict[str, Any] | None = None
     if slot.over is not None:
-        over = {"of": slot.over.of, "link": list(slot.over.link), "read": list(slot.over.read)}
-        over |= {"told": slot.over.told, "whole": slot.over.whole}
-    fields = {name: getattr(slot, name) for name in SLOT_FIELDS}
+        over = {"of": slot.over.class_name, "link": list(slot.over.link), "read": list(slot.over.read)}
+        over |= {"told": slot.over.aggregate, "whole": slot.over.total}
+    fields = {"of": slot.class_name} | {name: getattr(slot, name) for name in SLOT_FIELDS}
     incoming = slot.over is not None and slot.over.incoming
     return {**fields, "path": list(slot.path), "codec": column, "over": over, "incoming": incoming}
 
@@ -280,17 +276,19 @@ def _slot_from_json(data: Mapping[str, Any], codecs: Sequence[Any], pools: Pools
     if link is not None:
         over = Over(link["of"], _path(link["link"]), _path(link["read"]), data["incoming"], link["told"], link["whole"])
     path = _path(data["path"])
-    if over is not None and over.incoming and not over.told:
-        leaf: Any = incoming_leaf(over.of)
+    if over is not None and over.incoming and not over.aggregate:
+        leaf: Any = incoming_leaf(over.class_name)
     elif data["role"] == "evidence" and path == CLASSES:
         leaf = class_leaf()
     else:
-        source = pools.source(over.of, pattern(over.read)) if over else Source(data["of"], pattern(path))
+        source = pools.source(over.class_name, pattern(over.read)) if over else Source(data["of"], pattern(path))
         if source not in pools.leaves:
-            raise ValueError(f"expected a schema with {show_pattern(source.path)} of {source.of!r}, got none there")
+            raise ValueError(
+                f"expected a schema with {show_pattern(source.path)} of {source.class_name!r}, got none there"
+            )
         leaf = pools.leaves[source]
     fields = {name: data[name] for name in SLOT_FIELDS}
-    return Slot(**fields, path=path, leaf=leaf, codec=codecs[data["codec"]], over=over)
+    return Slot(class_name=data["of"], **fields, path=path, leaf=leaf, codec=codecs[data["codec"]], over=over)
 
 
 def _path(keys: Sequence[str | int]) -> Path:

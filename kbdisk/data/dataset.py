@@ -1,44 +1,160 @@
-"""Entities encoded once, as flat arrays, from which batches are gathered without a loop over anything.
+"""A data set as tensors: `Tokens`, all entities encoded once, and `Batch`, some of them gathered from it.
 
-Tokens stand entity by entity, sorted by slot within each; `offsets` says where each entity begins. Codes are kept once
-per kind, and a token has the number of its row there: row 0 is the blank, of what is not known.
+A token is a property that an entity has or is asked for. Within a data set the tokens of an entity stand together, sorted by
+slot (a class's path); `offsets` says where each entity begins. Codes are kept once for each kind, and a token has the number
+of its row there; row 0 is the blank, of a value that is not known.
 
-N entities of the data set, B of a batch   T tokens   S slots   C classes   E needs   L lists, one within the other
+The tokens of a batch are sorted by slot, and slots by kind: the tokens of a kind are one slice, those of a slot are one slice
+of it. Nothing is as long as the schema: the cost grows with the values that entities have.
+
+N entities of the data set, B of a batch   T tokens, n of them of one kind   S slots   C classes   E needs   L nested lists
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch
+from kbdisk.schemas.kinds import KINDS
 
-CHUNK = 4096  # tokens in a batch of a pass that asks and does not learn
-WINDOW = 64  # batches whose entities are sorted by length among themselves
-Of = TypeVar("Of", bound="Layout | Codes | RaggedCodes | Tokens")
+NO_ID = -1  # the hash of an entity without an id
+PER_TOKEN = ("entity", "slot", "known", "fixed", "absent", "rarity")  # attributes of a batch that are (T,)
+CHUNK = 4096  # tokens in a batch of a pass without gradients
+Movable = TypeVar("Movable", bound="Layout | Codes | RaggedCodes | Tokens")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some entities as tensors. A token is known, absent, or asked for; it may be fixed: never hidden by itself nor predicted."""
+
+    classes: Tensor  # (B,) the class of each entity
+    entity: Tensor  # (T,) the entity of each token, within the batch
+    slot: Tensor  # (T,) the codec's slot of each token, ascending
+    known: Tensor  # (T,) the value is known; a token that is neither known nor absent is asked for
+    values: Mapping[str, Tensor]  # kind -> (n, ...) codes of its tokens, in order; any where not known
+    spans: Mapping[str, tuple[int, int]]  # kind -> start and end of its tokens
+    fixed: Tensor  # (T,) evidence: visible where the link is that it came over, never hidden by itself, never predicted
+    unit: Tensor  # (T,) the first token of the composite that each is part of, or itself
+    needs: Tensor  # (E, 2) a token, and the token of the link that its value came over, without which it is not visible
+    absent: Tensor  # (T,) drawn from the properties that the entity lacks, to learn presence
+    rarity: Tensor  # (T,) the number of lacking properties that each drawn one stands for
+    id_hash: Tensor  # (B,) the hash of each entity's id; NO_ID where it has none
+
+    @property
+    def size(self) -> int:
+        """The number of entities."""
+        return len(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.entity)
+
+    @property
+    def asked(self) -> Tensor:
+        """(T,) tokens to be predicted: neither known nor absent."""
+        return ~self.known & ~self.absent
+
+    def seen(self, visible: Tensor) -> Tensor:
+        """(T,) the visible tokens without evidence over links that are not visible."""
+        if len(self.needs) == 0:
+            return visible
+        lacking = self.needs[~visible[self.needs[:, 1]], 0]
+        return visible.index_fill(0, lacking, False)
+
+    def without(self, kind: str, some: Tensor) -> Tensor:
+        """(T,) some tokens without those of a kind."""
+        start, end = self.spans.get(kind, (0, 0))
+        return some.index_fill(0, torch.arange(start, end, device=some.device), False)
+
+    def only(self, kept: Tensor) -> Batch:
+        """Itself with only the kept tokens (T,)."""
+        place = F.pad(kept.cumsum(0), (1, 0))  # (T + 1,) the number of kept tokens before each
+        first = place.new_zeros(len(kept)).scatter_reduce(
+            0, self.unit[kept], place[:-1][kept], "amin", include_self=False
+        )
+        per_token: dict[str, Any] = {name: vars(self)[name][kept] for name in PER_TOKEN}
+        return replace(
+            self,
+            **per_token,
+            values={kind: codes[kept[slice(*self.spans[kind])]] for kind, codes in self.values.items()},
+            spans={kind: (int(place[start]), int(place[end])) for kind, (start, end) in self.spans.items()},
+            unit=first[self.unit[kept]],
+            needs=place[self.needs[kept[self.needs].all(1)]],
+        )
+
+    def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
+        """Itself with codes for some tokens of a kind (indices within the kind), which become known."""
+        old = self.values[kind]
+        padding = KINDS[kind].padding
+        if padding is not None:
+            longest = max(old.shape[1], codes.shape[1])
+            old, codes = (F.pad(part, (0, longest - part.shape[1]), value=padding) for part in (old, codes))
+        values = {**self.values, kind: old.index_copy(0, rows, codes)}
+        known = self.known.index_fill(0, rows + self.spans[kind][0], True)
+        return replace(self, values=values, known=known)
+
+    def repeat(self, times: int) -> Batch:
+        """Each entity repeated: token t becomes the tokens t * times, t * times + 1, ..."""
+        turns = torch.arange(times, device=self.entity.device)
+        repeated: dict[str, Any] = {
+            name: value.repeat_interleave(times, 0) for name, value in vars(self).items() if torch.is_tensor(value)
+        }
+        repeated["entity"] = (self.entity[:, None] * times + turns).flatten()
+        repeated["unit"] = (self.unit[:, None] * times + turns).flatten()
+        repeated["needs"] = (self.needs[:, None] * times + turns[:, None]).flatten(0, 1)
+        values = {kind: codes.repeat_interleave(times, 0) for kind, codes in self.values.items()}
+        spans = {kind: (start * times, end * times) for kind, (start, end) in self.spans.items()}
+        return replace(self, **repeated, values=values, spans=spans)
+
+    def to(self, device: torch.device | str) -> Batch:
+        """Itself on a device."""
+        moved: dict[str, Any] = {
+            name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **moved, values={kind: codes.to(device) for kind, codes in self.values.items()})
+
+
+def plain_batch(classes: Tensor, entity: Tensor, slot: Tensor, known: Tensor, values: Mapping[str, Tensor]) -> Batch:
+    """A batch without evidence, composites and absent tokens; kinds in the given order."""
+    ends = torch.tensor([0, *(len(codes) for codes in values.values())]).cumsum(0).tolist()
+    return Batch(
+        classes=classes,
+        entity=entity,
+        slot=slot,
+        known=known,
+        values=values,
+        spans=dict(zip(values, pairwise(ends), strict=True)),
+        fixed=torch.zeros_like(known),
+        unit=torch.arange(len(entity)),
+        needs=entity.new_zeros(0, 2),
+        absent=torch.zeros_like(known),
+        rarity=torch.ones(len(entity)),
+        id_hash=torch.full_like(classes, NO_ID),
+    )
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What is true of slots, by their numbers."""
+    """Facts about slots, by their numbers."""
 
-    spans: Mapping[str, tuple[int, int]]  # kind -> where its slots begin and end
+    spans: Mapping[str, tuple[int, int]]  # kind -> start and end of its slots
     fixed: Tensor  # (S,) evidence, never hidden by itself nor predicted
     own: Tensor  # the slots that entities may lack, class by class, ascending
-    offsets: Tensor  # (C + 1,) where those of each class begin
-    order: Tensor  # (S,) the place of each in the schema, what stands in lists after all else, texts last
-    lists: Tensor  # (S, L) the lengths of the lists that each stands in, by their slots; -1 where there is none
+    offsets: Tensor  # (C + 1,) the start of each class's part of `own`
+    order: Tensor  # (S,) the place of each slot in the order of drawing: that of the schema, then lists, then texts
+    lists: Tensor  # (S, L) the slots of the lengths of the lists that each slot is in; -1 for none
     blocks: Tensor  # (S,) the first slot of the class that has the same first key
 
     def places(self, batch: Batch, lengths: Tensor) -> Tensor:
-        """(T,) what stands in the lists whose lengths are among some tokens (T,): it would tell them."""
+        """(T,) the items of the lists whose lengths are among some tokens (T,): items disclose a length."""
         lists, slots = self.lists[batch.slot], len(self.fixed)  # (T, L)
-        of = (batch.entity[:, None] * slots + lists).where(lists >= 0, -1)
-        return torch.isin(of, (batch.entity * slots + batch.slot)[lengths]).any(1)
+        length_of = (batch.entity[:, None] * slots + lists).where(lists >= 0, -1)
+        return torch.isin(length_of, (batch.entity * slots + batch.slot)[lengths]).any(1)
 
 
 @dataclass(frozen=True)
@@ -54,7 +170,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class RaggedCodes:
-    """The codes of one kind whose rows have lengths of their own; row 0 is empty."""
+    """The codes of one kind whose rows have different lengths; row 0 is empty."""
 
     flat: Tensor  # all rows, one after the other
     offsets: Tensor  # (R + 1,)
@@ -66,43 +182,43 @@ class RaggedCodes:
         length = self.offsets[rows + 1] - start  # (n,)
         longest = max(int(length.max()), 1) if len(rows) else 1
         place = torch.arange(longest, device=rows.device)
-        there = place < length[:, None]  # (n, L)
-        codes = torch.full(there.shape, self.padding, dtype=self.flat.dtype, device=rows.device)
-        codes[there] = self.flat[(start[:, None] + place)[there]]
+        is_code = place < length[:, None]  # (n, L)
+        codes = torch.full(is_code.shape, self.padding, dtype=self.flat.dtype, device=rows.device)
+        codes[is_code] = self.flat[(start[:, None] + place)[is_code]]
         return codes
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A data set."""
+    """A data set, encoded once."""
 
     layout: Layout
-    ids: tuple[str, ...]  # that links find the entities by
-    who: Tensor  # (N,) a number of each id
+    ids: tuple[str, ...]  # by which links find the entities
+    id_hash: Tensor  # (N,) of each id
     classes: Tensor  # (N,)
     offsets: Tensor  # (N + 1,)
     slot: Tensor  # (T,)
-    row: Tensor  # (T,) in its kind's codes
+    row: Tensor  # (T,) of the codes of its kind
     known: Tensor  # (T,)
     unit: Tensor  # (T,) the first token of the composite that it is part of, counted within the entity
     needs: Tensor  # (E, 2) a token, and the link that it came over, counted within the entity
     need_offsets: Tensor  # (N + 1,)
-    held: Tensor  # (H,) for each slot of its class that an entity does not lack, how many before it it lacks
+    held: Tensor  # (H,) for each slot of its class that an entity does not lack, the number of slots before it that it lacks
     held_offsets: Tensor  # (N + 1,)
     codes: Mapping[str, Codes | RaggedCodes]
-    unread: tuple[str, ...] = ()  # values that could not be coded, and why
+    unread: tuple[str, ...] = ()  # values that could not be encoded, and why
 
     def __len__(self) -> int:
         return len(self.classes)
 
     @property
     def sizes(self) -> Tensor:
-        """(N,) how many tokens each entity has."""
+        """(N,) the number of tokens of each entity."""
         return self.offsets.diff()
 
     @property
     def owner(self) -> Tensor:
-        """(T,) which entity each token belongs to."""
+        """(T,) the entity of each token."""
         return torch.arange(len(self), device=self.slot.device).repeat_interleave(self.sizes)
 
     @property
@@ -112,11 +228,11 @@ class Tokens:
 
     @property
     def free(self) -> Tensor:
-        """(T,) known values of an entity's own: no evidence."""
+        """(T,) known values that are no evidence."""
         return self.known & ~self.layout.fixed[self.slot]
 
     def batch(self, indices: Tensor, absent: int = 0, generator: Generator | None = None) -> Batch:
-        """Some of the entities, and of each so many of the slots that its class has and it lacks, drawn."""
+        """Some of the entities; with `absent`, up to so many drawn slots that each entity lacks."""
         indices = indices.to(self.slot.device)
         entity, token = within(self.offsets, indices)  # (t,), t tokens of the data set
         first = (self.offsets[indices + 1] - self.offsets[indices]).cumsum(0) - self.sizes[indices]  # (B,)
@@ -141,25 +257,25 @@ class Tokens:
             needs=place[self.needs[need] + first[owner][:, None]],
             absent=order >= t,
             rarity=torch.cat([rarity.new_ones(t), rarity])[order],
-            who=self.who[indices],
+            id_hash=self.id_hash[indices],
         )
 
     def to(self, device: torch.device | str) -> Tokens:
         """Itself on a device, where batches are then gathered."""
-        codes = {kind: _moved(one, device) for kind, one in self.codes.items()}
+        codes = {kind: _moved(of_kind, device) for kind, of_kind in self.codes.items()}
         return replace(_moved(self, device), layout=_moved(self.layout, device), codes=codes)
 
     def _spans(self, slot: Tensor) -> dict[str, tuple[int, int]]:
-        """Where the tokens of each kind begin and end among sorted ones."""
+        """The start and end of the tokens of each kind among sorted ones."""
         bounds = [0, *(end for _, end in self.layout.spans.values())]
         ends = torch.searchsorted(slot, torch.tensor(bounds, device=slot.device)).tolist()
         return {kind: (ends[i], ends[i + 1]) for i, kind in enumerate(self.layout.spans)}
 
     def _lacking(self, indices: Tensor, most: int, generator: Generator | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Whose, which slots, and how many each stands for: (a,) each. Evenly spread from a random start.
+        """(a,) each: the entities, the drawn slots that they lack, and the number of lacking slots that each stands for.
 
-        Of what an entity lacks, numbered from 0, number r is the slot that has r + j places of its class before it, where
-        it holds j slots that have at most r lacking ones before them.
+        Drawn slots are evenly spread from a random start. Lacking slot r of an entity, from 0, has r + j slots of the class
+        before it, where j counts the slots that the entity holds with at most r lacking slots before them.
         """
         layout, device = self.layout, indices.device
         held = self.held_offsets[indices + 1] - self.held_offsets[indices]  # (B,)
@@ -177,7 +293,7 @@ class Tokens:
         return owner, layout.own[layout.offsets[classes][owner] + number + before], rarity
 
     def lacking(self, indices: Tensor) -> Tensor:
-        """(B, S) which slots of its class each of some entities lacks; what is asked for counts as held."""
+        """(B, S) the slots of its class that each of some entities lacks; slots that are asked for count as held."""
         layout, classes = self.layout, self.classes[indices]
         slots_of_classes = torch.zeros(len(layout.offsets) - 1, len(layout.fixed), dtype=torch.bool)
         owner = torch.arange(len(slots_of_classes)).repeat_interleave(layout.offsets.diff().cpu())
@@ -191,28 +307,16 @@ class Tokens:
 
     @property
     def _stride(self) -> int:
-        """What each entity's part of `held` is apart from the next's."""
+        """The distance between the parts of `held` of two entities."""
         return len(self.layout.own) + 1
-
-
-def shuffled(sizes: Tensor, batch: int, generator: Generator | None = None, *, alike: bool = False) -> Iterator[Tensor]:
-    """Every entity once, in batches of so many, in random order; with `alike` those of like size (N,) stand together."""
-    order = torch.randperm(len(sizes), generator=generator)
-    if not alike:
-        yield from torch.split(order, batch)
-        return
-    windows = [one[sizes[one].argsort(stable=True)] for one in torch.split(order, batch * WINDOW)]
-    batches = [one for window in windows for one in torch.split(window, batch)]
-    for place in torch.randperm(len(batches), generator=generator).tolist():
-        yield batches[place]
 
 
 def batches(
     tokens: Tokens, size: int = CHUNK, places: Tensor | None = None, costs: Tensor | None = None
 ) -> Iterator[tuple[range, Batch]]:
-    """All entities in order, or those at some places, in batches of some `size` tokens, each with their numbers.
+    """All entities in order, or those at some places, in batches of about `size` tokens, each with the range of its entities.
 
-    Where entities have `costs` (N,), these count instead of their tokens.
+    `costs` (N,) of the entities count in the place of their tokens.
     """
     chosen = torch.arange(len(tokens)) if places is None else places
     ends = [0, *(tokens.sizes if costs is None else costs)[chosen.to(tokens.slot.device)].cumsum(0).tolist()]
@@ -225,21 +329,21 @@ def batches(
         start = end
 
 
-def by_chance(count: int, most: int, seed: int) -> Tensor:
-    """The places of all of a count of things, or of so many of them by chance; ascending."""
+def random_sample(count: int, most: int, seed: int) -> Tensor:
+    """The numbers below `count`, or a random sample of `most` of them; ascending."""
     if count <= most:
         return torch.arange(count)
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
 
 
 def within(offsets: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    """Whose and which: all that stands between the offsets of some entities, these counted through."""
+    """The items between the offsets of some entities: the place of each item's entity among them, and its number."""
     start = offsets[indices]
     count = offsets[indices + 1] - start  # (B,)
     owner = torch.arange(len(indices), device=indices.device).repeat_interleave(count)
     return owner, torch.arange(len(owner), device=indices.device) + (start - count.cumsum(0) + count)[owner]
 
 
-def _moved(whole: Of, device: torch.device | str) -> Of:
-    moved: dict[str, Any] = {name: one.to(device) for name, one in vars(whole).items() if isinstance(one, Tensor)}
-    return replace(whole, **moved)
+def _moved(data: Movable, device: torch.device | str) -> Movable:
+    moved: dict[str, Any] = {name: value.to(device) for name, value in vars(data).items() if isinstance(value, Tensor)}
+    return replace(data, **moved)

@@ -1,50 +1,226 @@
-"""Entities to tokens, in two steps.
+"""Entities to tokens, and the index of a codec's slots that this needs.
 
-`Encoding` reads entity by entity: values go into one column for each leaf codec, tokens into flat lists. A value that came
-over a link is coded once, however many entities it comes to. `assembled` then codes every column at once, and makes the
-arrays of `Tokens`.
+`Index` has the slots by class and path, by leaf codec, and as arrays. `Encoding` reads entity by entity: values go into one
+column for each leaf codec, tokens into flat lists. A value that came over a link is coded once, however many entities it
+comes to. `assembled` then codes every column at once, and makes the arrays of `Tokens`.
 
-N entities   T tokens   E needs
+N entities   T tokens   S slots   E needs
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from kbdisk.data.dataset import Codes, RaggedCodes, Tokens
-from kbdisk.data.graph import targets
-from kbdisk.data.index import Index, Ints
+from kbdisk.data.dataset import Codes, Layout, RaggedCodes, Tokens
+from kbdisk.data.graph import linking, pattern, targets
 from kbdisk.data.links import Evidence, pooled_over
 from kbdisk.data.parse import Reading
+from kbdisk.data.pooling import Pools
 from kbdisk.data.queries import Ask, Table
-from kbdisk.data.slots import Over
+from kbdisk.data.repair import CompositeRepair, ListRepair
+from kbdisk.data.slots import CLASSES, Over, Slot, Source, counts_of
+from kbdisk.data.superclasses import Superclasses
 from kbdisk.entity import Path, show
 from kbdisk.schemas.kinds import KINDS
+from kbdisk.schemas.schema import Schema
 
+Ints = npt.NDArray[np.int64]
+NOT_OWN = -1  # the number of a slot that no entity can lack
 UNKNOWN = -1  # in the place of a value, where one is asked for
+
+
+class Column(NamedTuple):
+    """A leaf codec and its kind. The values of all slots with this codec are encoded at once."""
+
+    kind: str
+    codec: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The slots of a codec by number, and their numbers by class, path, link and leaf codec."""
+
+    schema: Schema
+    slots: Sequence[Slot]
+    pools: Pools
+    entities: Mapping[str, int]  # training entities of each class
+    superclasses: Superclasses  # visible beside the classes of an entity
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The names of all classes, by their numbers in a batch."""
+        return tuple(sorted(self.schema.classes))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The leaf codecs, in the order of their first slots."""
+        return tuple({id(slot.codec): Column(slot.kind, slot.codec) for slot in self.slots}.values())
+
+    @cached_property
+    def column(self) -> Ints:
+        """(S,) the number of each slot's leaf codec."""
+        place = {id(column.codec): number for number, column in enumerate(self.columns)}
+        return np.array([place[id(slot.codec)] for slot in self.slots], np.int64)
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The own slots of each class by their paths; several classes may share some."""
+        slots_of_classes: dict[str, list[tuple[int, Slot]]] = {name: [] for name in self.schema.classes}
+        for number, slot in enumerate(self.slots):
+            if slot.role != "evidence":
+                for name in self.members(slot):
+                    slots_of_classes[name].append((number, slot))
+        return {
+            name: Table(self.schema.classes[name], slots, self.pools.places) for name, slots in slots_of_classes.items()
+        }
+
+    def members(self, slot: Slot) -> tuple[str, ...]:
+        """The classes that have a slot; none for evidence."""
+        return self.pools.members.get(Source(slot.class_name, pattern(slot.path)), ())
+
+    def fill(self, class_name: str, number: int) -> float:
+        """The share of a class's training entities that have a slot."""
+        slot, entities = self.slots[number], self.entities.get(class_name, 0)
+        return slot.counts.get(class_name, 0) / entities if entities else slot.fill
+
+    @cached_property
+    def classes_slot(self) -> int | None:
+        """The slot of an entity's classes, where these are visible."""
+        return next((n for n, slot in enumerate(self.slots) if slot.role == "evidence" and slot.path == CLASSES), None)
+
+    @cached_property
+    def over(self) -> Mapping[tuple[str, Over], int]:
+        """The slots of evidence, by class and link."""
+        return {(slot.class_name, slot.over): number for number, slot in enumerate(self.slots) if slot.over is not None}
+
+    @cached_property
+    def links(self) -> frozenset[int]:
+        """The own slots of links, and of sets of links."""
+        return frozenset(
+            number
+            for number, slot in enumerate(self.slots)
+            if slot.role != "evidence" and linking({slot.path: slot.leaf})
+        )
+
+    @cached_property
+    def composites(self) -> CompositeRepair:
+        """Repairs composites."""
+        return CompositeRepair(self.schema, self.slots)
+
+    @cached_property
+    def lists(self) -> ListRepair:
+        """Repairs lists and maps."""
+        return ListRepair(self.schema)
+
+    @cached_property
+    def unit(self) -> Ints:
+        """(S,) the unit of each slot."""
+        return np.array([slot.unit for slot in self.slots], np.int64)
+
+    @cached_property
+    def is_evidence(self) -> npt.NDArray[np.bool_]:
+        """(S,)"""
+        return np.array([slot.role == "evidence" for slot in self.slots], bool)
+
+    @cached_property
+    def _own_keys(self) -> Ints:
+        """The slots that entities of each class may lack, as one ascending number for each class and slot."""
+        slots, offsets = self.layout.own.numpy(), self.layout.offsets.numpy()
+        keys: Ints = np.repeat(np.arange(len(self.classes)), np.diff(offsets)) * len(self.slots) + slots
+        return keys
+
+    def numbers(self, classes: Ints, slots: Ints) -> Ints:
+        """(n,) the place of each slot among those that an entity of its class may lack; NOT_OWN where it may not."""
+        keys = classes * len(self.slots) + slots
+        place = np.searchsorted(self._own_keys, keys).clip(max=max(len(self._own_keys) - 1, 0))
+        if not len(self._own_keys):
+            return np.full(len(keys), NOT_OWN)
+        return np.where(self._own_keys[place] == keys, place - self.layout.offsets.numpy()[classes], NOT_OWN)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The layout of data sets."""
+        kinds = Counter(slot.kind for slot in self.slots)  # in the slots' own order
+        ends = accumulate(kinds.values(), initial=0)
+        slots_of_classes = {
+            name: sorted(n for n in self.tables[name].slot.values() if not self.slots[n].fixed) for name in self.classes
+        }
+        return Layout(
+            spans=dict(zip(kinds, pairwise(ends), strict=True)),
+            fixed=torch.tensor([slot.fixed for slot in self.slots], dtype=torch.bool),
+            own=torch.tensor([n for slots in slots_of_classes.values() for n in slots], dtype=torch.long),
+            offsets=torch.tensor(list(accumulate(map(len, slots_of_classes.values()), initial=0))),
+            order=torch.tensor(self._order, dtype=torch.long),
+            lists=self._lists,
+            blocks=torch.tensor(self._blocks, dtype=torch.long),
+        )
+
+    @property
+    def _lists(self) -> Tensor:
+        """(S, L) the slots of the lengths of the lists that each slot is in; -1 for none."""
+        number = {(slot.class_name, slot.path): place for place, slot in enumerate(self.slots)}
+        lengths = [
+            [number.get((slot.class_name, count), -1) for count, _ in counts_of(slot.path)] for slot in self.slots
+        ]
+        most = max(map(len, lengths), default=0)
+        padded = [[*of_slot, *[-1] * (most - len(of_slot))] for of_slot in lengths]
+        return torch.tensor(padded, dtype=torch.long).reshape(len(lengths), most)
+
+    @property
+    def _blocks(self) -> list[int]:
+        """(S,) the first slot of the class that has the same first key."""
+        first: dict[tuple[str, str | int], int] = {}
+        return [first.setdefault((slot.class_name, slot.path[0]), place) for place, slot in enumerate(self.slots)]
+
+    @property
+    def _order(self) -> list[int]:
+        """(S,) the place of each slot in the order of drawing: that of the schema, with lists after all else, and texts last.
+
+        Slots of evidence are not drawn.
+        """
+        first: dict[tuple[str, Path], int] = {}
+        for place, (class_name, path) in enumerate(self.pools.places):
+            for end in range(len(path)):
+                first.setdefault((class_name, path[: end + 1]), place)
+
+        def key(slot: Slot) -> tuple[bool, int, list[int]]:
+            path, parts = slot.path, list[int]()
+            for at, path_part in enumerate(path):
+                if isinstance(path_part, int):
+                    parts += [first.get((slot.class_name, pattern(path[:at])), 0), path_part]
+            return slot.kind == "text", len(parts), [*parts, first.get((slot.class_name, pattern(path)), 0)]
+
+        keys = list(map(key, self.slots))
+        order = [0] * len(keys)
+        for place, number in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
+            order[number] = place
+        return order
 
 
 # ---------------------------------------------------------------- entity by entity
 
 
 class Encoding:
-    """Tokens in the making."""
+    """Collects the values of entities, one entity after the other, and encodes them all at once."""
 
     def __init__(self, index: Index, ask: Ask, evidence: Evidence | None) -> None:
         self.index, self.ask, self.evidence = index, ask, evidence
         self.classes = {name: number for number, name in enumerate(index.classes)}
         self.column = index.column.tolist()
         self.ids: list[str] = []
-        self.of = array("q")  # the class of each entity
+        self.entity_class = array("q")  # of each entity
         self.entity, self.slot, self.place = (
             array("q"),
             array("q"),
@@ -52,17 +228,17 @@ class Encoding:
         )  # of each token; its place in its column
         self.columns: list[list[Any]] = [[] for _ in index.columns]
         self.needs = array("q")  # in pairs: a token, and a link
-        self.kept = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
+        self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.evidence_slots: dict[tuple[str, Over], int | None] = {}
-        self.coded: dict[tuple[str, Path], int] = {}  # what links brought: where it stands in its column
+        self.coded: dict[tuple[str, Path], int] = {}  # the place of a value of evidence in its column
 
     def add(self, reading: Reading) -> None:
-        """Another entity."""
-        number, table = len(self.ids), self.index.tables[reading.of]
+        """Add an entity."""
+        number, table = len(self.ids), self.index.tables[reading.class_name]
         self.ids.append(reading.id)
-        self.of.append(self.classes[reading.of])
-        links: dict[str, list[int]] = {}  # the entity's own: where they lead, and their tokens
-        tokens: dict[Path, int] = {}  # of its single links
+        self.entity_class.append(self.classes[reading.class_name])
+        links: dict[str, list[int]] = {}  # by target, the tokens of the entity's links
+        tokens: dict[Path, int] = {}  # of single links
         for path, value in reading.leaves.items():
             slot = table.slot.get(path)
             if slot is None:
@@ -74,47 +250,49 @@ class Encoding:
             self._put(number, slot, value)
         for slot in sorted(set(self.ask(reading, table))):
             self._append(number, slot, UNKNOWN)
-        for slot in self._said(reading, table):
-            self.kept.extend((number, slot))
+        for slot in self._occupied(reading, table):
+            self.occupied.extend((number, slot))
         if self.index.classes_slot is not None:
             for name in self.index.superclasses.of(reading.id, reading.classes):
                 self._put(number, self.index.classes_slot, name)
         if self.evidence is not None:
-            self._bring(number, reading, links, tokens)
+            self._add_evidence(number, reading, links, tokens)
 
-    def _bring(self, number: int, reading: Reading, links: dict[str, list[int]], tokens: dict[Path, int]) -> None:
-        """What comes over the entity's links, and the links that lead to it, each with what it needs to be seen."""
+    def _add_evidence(
+        self, number: int, reading: Reading, links: dict[str, list[int]], tokens: dict[Path, int]
+    ) -> None:
+        """Add the evidence of an entity; each value needs the visibility of the links that it came over."""
         assert self.evidence is not None
-        for brought in self.evidence.brought(reading.id, reading.of, reading.leaves):
-            slot = self._evidence_slot(reading.of, brought.over)
+        for item in self.evidence.values_for(reading.id, reading.class_name, reading.leaves):
+            slot = self._evidence_slot(reading.class_name, item.over)
             if slot is None:
                 continue
-            if brought.over.incoming or brought.over.link not in tokens:
-                needs = [token for source in brought.sources for token in links.get(source, [])]
+            if item.over.incoming or item.over.link not in tokens:
+                needs = [token for source in item.sources for token in links.get(source, [])]
             else:
-                needs = [tokens[brought.over.link]]
+                needs = [tokens[item.over.link]]
             for need in needs:
                 self.needs.extend((len(self.slot), need))
-            if brought.over.incoming or brought.over.told or not brought.whole:
-                self._put(number, slot, brought.value)
+            if item.over.incoming or item.over.aggregate or not item.is_complete:
+                self._put(number, slot, item.value)
                 continue
-            place = self.coded.get((brought.sources[0], brought.over.read))
+            place = self.coded.get((item.sources[0], item.over.read))
             if place is None:
-                place = self.coded[brought.sources[0], brought.over.read] = self._column(slot, brought.value)
+                place = self.coded[item.sources[0], item.over.read] = self._column(slot, item.value)
             self._append(number, slot, place)
 
     def _evidence_slot(self, class_name: str, over: Over) -> int | None:
-        """The slot of what comes to entities of a class."""
+        """The slot of evidence for entities of a class."""
         if (class_name, over) not in self.evidence_slots:
             self.evidence_slots[class_name, over] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
         return self.evidence_slots[class_name, over]
 
-    def _said(self, reading: Reading, table: Table) -> Iterable[int]:
-        """Slots below properties that are known to exist, or do not fit: not known, yet not lacking."""
+    def _occupied(self, reading: Reading, table: Table) -> Iterable[int]:
+        """The slots below occupied properties: not known, yet not lacking."""
         return {
             table.slot[path]
-            for said in reading.said
-            for path in table.under.get(said, ())
+            for property in reading.occupied
+            for path in table.under.get(property, ())
             if path not in reading.leaves
         }
 
@@ -132,10 +310,10 @@ class Encoding:
         self.place.append(place)
 
     def tokens(self) -> Tokens:
-        """All that was added."""
+        """The entities that were added, as tokens."""
         flat = (_ints(numbers) for numbers in (self.entity, self.slot, self.place))
-        pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.kept))
-        return assembled(self.index, tuple(self.ids), _ints(self.of), Flat(*flat, *pairs), self.columns)
+        pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.occupied))
+        return assembled(self.index, tuple(self.ids), _ints(self.entity_class), Flat(*flat, *pairs), self.columns)
 
 
 def _ints(values: array[int]) -> Ints:
@@ -147,32 +325,32 @@ def _ints(values: array[int]) -> Ints:
 
 @dataclass(frozen=True)
 class Flat:
-    """Tokens in the order that they were met in, entity by entity."""
+    """Tokens in the order in which they were added, entity by entity."""
 
     entity: Ints  # (T,)
     slot: Ints  # (T,)
     place: Ints  # (T,) of the value in its column
     needs: Ints  # (E, 2) a token, and a link that it came over
-    kept: Ints  # (k, 2) an entity, and a slot that it neither has nor lacks
+    occupied: Ints  # (k, 2) an entity, and a slot that it neither has nor lacks
 
 
-def number_of(id: str) -> int:
-    """A number that no other id has, but for a chance of 2 ** -63."""
+def id_hash_of(id: str) -> int:
+    """A hash of an id, of 63 bits."""
     return int.from_bytes(blake2b(id.encode(errors="surrogatepass"), digest_size=8).digest()) >> 1
 
 
 def assembled(
     index: Index, ids: tuple[str, ...], classes: Ints, flat: Flat, columns: Sequence[Sequence[Any]]
 ) -> Tokens:
-    """A data set. What cannot be coded is left out, and what came over such a link, too; `unread` tells of it."""
+    """A data set. Values that cannot be encoded are left out and named in `unread`, as is evidence over such links."""
     codes, rows, problems = _coded(index, columns)
     starts = np.cumsum([0, *map(len, columns)])[index.column[flat.slot]]
     value = np.where(flat.place == UNKNOWN, len(rows) - 1, starts + flat.place)
     row = rows[value]  # (T,)
     lost = row < 0
     lost[flat.needs[lost[flat.needs[:, 1]], 0]] = True
-    there = np.flatnonzero(~lost)
-    order = there[np.lexsort((flat.slot[there], flat.entity[there]))]  # stable: incoming links stay as they came
+    kept = np.flatnonzero(~lost)
+    order = kept[np.lexsort((flat.slot[kept], flat.entity[kept]))]  # stable: incoming links stay as they came
 
     entity, slot = flat.entity[order], flat.slot[order]
     offsets = _offsets(entity, len(ids))
@@ -186,7 +364,7 @@ def assembled(
         layout=index.layout,
         ids=ids,
         **_tensors(
-            who=np.array([number_of(id) for id in ids], np.int64),
+            id_hash=np.array([id_hash_of(id) for id in ids], np.int64),
             classes=classes,
             offsets=offsets,
             slot=slot,
@@ -211,12 +389,12 @@ def _tensors(**arrays: npt.NDArray[Any]) -> dict[str, Tensor]:
 
 
 def _offsets(owner: Ints, count: int) -> Ints:
-    """Where each owner's part begins among sorted ones: (count + 1,)."""
+    """(count + 1,) the start of each owner's part among sorted ones."""
     return np.searchsorted(owner, np.arange(count + 1))
 
 
 def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
-    """The first token of the composite that each is a part of; of evidence itself."""
+    """(T,) the first token of the composite that each token is a part of; for evidence the token itself."""
     unit = index.unit[slot]
     alone = len(index.slots) * (entity[-1] + 1 if len(entity) else 1) + np.arange(len(slot))
     key = np.where(index.is_evidence[slot], alone, entity * len(index.slots) + unit)
@@ -225,9 +403,9 @@ def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
 
 
 def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
-    """For each slot that an entity does not lack, how many before it it lacks, on its own stretch of numbers."""
-    entity = np.concatenate([flat.entity, flat.kept[:, 0]])
-    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.kept[:, 1]]))
+    """For each slot that an entity does not lack, the number of slots before it that it lacks, offset by entity."""
+    entity = np.concatenate([flat.entity, flat.occupied[:, 0]])
+    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.occupied[:, 1]]))
     stride = len(index.layout.own) + 1
     key = np.unique((entity * stride + number)[number >= 0])
     entity, number = key // stride, key % stride
@@ -239,9 +417,9 @@ def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
 def _coded(
     index: Index, columns: Sequence[Sequence[Any]]
 ) -> tuple[dict[str, Codes | RaggedCodes], Ints, dict[int, str]]:
-    """Codes by kind; the row of each value, columns one after the other, -1 where it has no code; why it has none.
+    """Codes by kind; the row of each value, column after column, -1 where it has no code; the reasons why it has none.
 
-    One more row at the end: that of what is asked for, the blank.
+    One more row at the end is the blank, for values that are asked for.
     """
     rows = np.zeros(sum(map(len, columns)) + 1, np.int64)
     parts: dict[str, list[Tensor]] = {kind: [] for kind in index.layout.spans}
@@ -259,11 +437,11 @@ def _coded(
             parts[column.kind].append(
                 column.codec.encode([value for value, good in zip(values, has_code, strict=True) if good])
             )
-    return {kind: _stacked(kind, several) for kind, several in parts.items()}, rows, problems
+    return {kind: _stacked(kind, columns) for kind, columns in parts.items()}, rows, problems
 
 
 def _problems(codec: Any, values: Sequence[Any], start: int = 0) -> list[tuple[int, str]]:
-    """Which values cannot be coded, and why; by halves, since they are few."""
+    """The places of values that cannot be encoded, and why; found by bisection, as they are few."""
     try:
         codec.encode(values)
     except ValueError as error:
@@ -279,7 +457,7 @@ def _stacked(kind: str, parts: Sequence[Tensor]) -> Codes | RaggedCodes:
     padding = KINDS[kind].padding
     if padding is None:
         return Codes(torch.cat([parts[0].new_zeros(1, *parts[0].shape[1:]), *parts]))
-    there = [part != padding for part in parts]
-    lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in there)])
-    flat = torch.cat([part[is_code] for part, is_code in zip(parts, there, strict=True)])
+    masks = [part != padding for part in parts]
+    lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in masks)])
+    flat = torch.cat([part[is_code] for part, is_code in zip(parts, masks, strict=True)])
     return RaggedCodes(flat, lengths.cumsum(0), padding)

@@ -1,6 +1,8 @@
-"""Fitting: the values of training entities, read once, become leaf codecs and slots.
+"""Fitting: the values of training entities, read once, become leaf codecs, slots and patterns.
 
-A codec belongs to a class's path, any place of a list: values of all places are pooled, and share their weights.
+A codec belongs to a class's path, any place of a list: values of all places are pooled, and share their weights. A pattern is
+the set of properties that an entity has together; sampling draws one first. Patterns are those of some training entities,
+evenly spread over all, without places of lists: the length of a list is drawn like a value.
 """
 
 from __future__ import annotations
@@ -13,9 +15,15 @@ from typing import Any, TypeAlias
 
 from kbdisk.data.config import CodecConfig
 from kbdisk.data.graph import Graph, pattern
-from kbdisk.data.links import Evidence, Seen, chosen, incoming, path_over, seen
-from kbdisk.data.parse import Reading, read_all
-from kbdisk.data.patterns import Met, Patterns
+from kbdisk.data.links import (
+    Evidence,
+    TrainingEvidence,
+    collect_evidence,
+    evidence_path,
+    incoming_source,
+    select_evidence,
+)
+from kbdisk.data.parse import Reading, Unlearnt, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import (
     ANY,
@@ -28,12 +36,11 @@ from kbdisk.data.slots import (
     class_leaf,
     groups_of,
     incoming_leaf,
-    path_key,
     slot_order,
+    source_key,
 )
 from kbdisk.data.superclasses import Hierarchy, Superclasses, hierarchy_of, hierarchy_of_schema
-from kbdisk.data.unlearnt import Unlearnt
-from kbdisk.entity import Entity, Link, Path, Text
+from kbdisk.entity import Entity, Link, Path, Text, without_places
 from kbdisk.leaves.registry import LEARNT_KINDS, learnt_kind, learnt_leaf
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.plugins import load_part
@@ -41,35 +48,72 @@ from kbdisk.schemas.kinds import KINDS, Set
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.schema import Schema
 
-SAMPLE = 2000  # texts whose tokens are counted, for their entropy
-NOTHING = "no training entity has a value"
+MAX_TEXTS_COUNTED = 2000  # for the entropy of texts
+NO_VALUE = "no training entity has a value"
 CLASS_SOURCE = Source(ANY, CLASSES)
-Names: TypeAlias = Mapping[str, str]  # what entities are called, by their ids
+Names: TypeAlias = Mapping[str, str]  # the labels of entities by their ids
+MAX_PATTERN_ENTITIES = 4096  # entities whose patterns are kept
+Patterns: TypeAlias = Mapping[str, Mapping[tuple[int, ...], int]]  # by class: slots, and how many entities have them
 
 
 @dataclass
-class Gathered:
-    """What training entities have."""
+class PatternSample:
+    """The paths that entities have: of every `stride`-th entity, and of the first of each class."""
+
+    stride: int = 1
+    count: int = 0
+    kept: list[tuple[str, tuple[Path, ...]]] = field(default_factory=list)
+    first: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    def add(self, class_name: str, paths: Iterable[Path]) -> None:
+        """Add an entity."""
+        if self.count % self.stride == 0 or class_name not in self.first:
+            pattern = tuple(path for path in paths if without_places(path) == path)
+            self.first.setdefault(class_name, pattern)
+            if self.count % self.stride == 0:
+                self.kept.append((class_name, pattern))
+        self.count += 1
+        if len(self.kept) == 2 * MAX_PATTERN_ENTITIES:
+            self.kept, self.stride = self.kept[::2], 2 * self.stride
+
+    def patterns(self, number: Mapping[tuple[str, Path], int]) -> Patterns:
+        """The patterns as slots, by the number of each class and path; the most frequent first."""
+        counts: dict[str, Counter[tuple[int, ...]]] = {}
+        sampled_classes = {class_name for class_name, _ in self.kept}
+        for class_name, paths in (
+            *self.kept,
+            *(entry for entry in self.first.items() if entry[0] not in sampled_classes),
+        ):
+            slots = sorted(number[class_name, path] for path in paths if (class_name, path) in number)
+            counts.setdefault(class_name, Counter())[tuple(slots)] += 1
+        return {class_name: dict(counts[class_name].most_common()) for class_name in sorted(counts)}
+
+
+@dataclass
+class TrainingValues:
+    """The values, links and paths of training entities."""
 
     pools: Pools
-    values: dict[Source, list[Any]] = field(default_factory=dict)  # by what they are learnt as
-    counts: dict[tuple[str, Path], Counter[str]] = field(default_factory=dict)  # likewise: how many of each class
-    classes: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # each entity's id, and all its classes
+    values: dict[Source, list[Any]] = field(default_factory=dict)  # by source
+    counts: dict[tuple[str, Path], Counter[str]] = field(
+        default_factory=dict
+    )  # by class and path, the number of entities of each class
+    classes: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # the id and all classes of each entity
     superclasses: Superclasses = field(default_factory=Superclasses)
     entities: Counter[str] = field(default_factory=Counter)  # of each class
-    names: dict[str, str] = field(default_factory=dict)  # what entities are called, where links lead to any
-    evidence: Seen = field(default_factory=lambda: Seen({}, {}, frozenset()))
-    met: Met = field(default_factory=Met)  # which paths they have together
-    unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # what they have that no property is for
+    names: dict[str, str] = field(default_factory=dict)  # labels by id, where there are links
+    evidence: TrainingEvidence = field(default_factory=lambda: TrainingEvidence({}, {}, frozenset()))
+    pattern_sample: PatternSample = field(default_factory=PatternSample)
+    unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # paths that no property is for
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a codec is made of."""
+    """The fitted parts of a codec."""
 
     slots: tuple[Slot, ...]
     left_out: Mapping[tuple[str, Path], str]
-    words: Tokenizer | None
+    tokenizer: Tokenizer | None
     patterns: Patterns
     unlearnt: frozenset[tuple[str, Path]]
     entities: Mapping[str, int]
@@ -83,7 +127,7 @@ def fit(
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
 ) -> Fitted:
-    """Learn all that a codec has to know. Without a hierarchy superclasses are those that these entities state."""
+    """Fit a codec to entities. Without a hierarchy superclasses are those that these entities state."""
     gathered = gather(schema, entities, config, graph, hierarchy)
     pools = gathered.pools
     leaves = {source: pools.leaves[source] for source in gathered.values}
@@ -91,41 +135,41 @@ def fit(
     values: dict[Source, list[Any]] = {**gathered.values, **gathered.evidence.sources}
     if any(classes for _, classes in gathered.classes):
         leaves[CLASS_SOURCE] = class_leaf()
-        values[CLASS_SOURCE] = [name for one in gathered.classes for name in gathered.superclasses.of(*one)]
+        values[CLASS_SOURCE] = [name for entity in gathered.classes for name in gathered.superclasses.of(*entity)]
     kinds = {source: learnt_kind(leaf) for source, leaf in leaves.items()}
-    order = sorted(leaves, key=lambda source: (source.of, path_key(source.path)))
-    words = _words([(leaves[one], kinds[one], values[one]) for one in order], config, gathered.names)
+    order = sorted(leaves, key=source_key)
+    columns = [(leaves[source], kinds[source], values[source]) for source in order]
+    tokenizer = _fit_tokenizer(columns, config, gathered.names)
 
     codecs = {
-        one: LEARNT_KINDS[kinds[one]].codec.fit(learnt_leaf(leaves[one]), values[one], config.kinds[kinds[one]], words)
-        for one in order
+        source: LEARNT_KINDS[kind].codec.fit(learnt_leaf(leaf), known, config.kinds[kind], tokenizer)
+        for source, (leaf, kind, known) in zip(order, columns, strict=True)
     }
     if gathered.names:
         codecs = {
-            one: codec.with_names(gathered.names) if hasattr(codec, "with_names") else codec
-            for one, codec in codecs.items()
+            source: codec.with_names(gathered.names) if hasattr(codec, "with_names") else codec
+            for source, codec in codecs.items()
         }
-    entropies = {one: _entropy_of(kinds[one])(values[one], codecs[one]) for one in gathered.values}
-    counts = {one: len(values[one]) for one in order}
-    groups = groups_of(kinds, counts, lambda each: SHARING[config.sharing](each, config.own, config.enough))
-    make = Making(gathered, leaves, kinds, codecs, groups, entropies)
-    slots = tuple(_numbered([*make.own(), *make.over_links(config.evidence.values)]))
+    entropies = {source: _entropy_of(kinds[source])(values[source], codecs[source]) for source in gathered.values}
+    counts = {source: len(values[source]) for source in order}
+    groups = groups_of(kinds, counts, lambda of_kind: SHARING[config.sharing](of_kind, config.own, config.enough))
+    builder = SlotBuilder(gathered, leaves, kinds, codecs, groups, entropies)
+    slots = tuple(_numbered([*builder.own_slots(), *builder.evidence_slots(config.evidence.values)]))
     lacking = sorted(
-        (source for source, own in pools.shared.items() if own not in gathered.values),
-        key=lambda one: (one.of, path_key(one.path)),
+        (source for source, pooled in pools.shared.items() if pooled not in gathered.values), key=source_key
     )
-    left_out: dict[tuple[str, Path], str] = {(one.of, one.path): NOTHING for one in lacking}
+    left_out: dict[tuple[str, Path], str] = {(source.class_name, source.path): NO_VALUE for source in lacking}
     number = {
-        (of, slot.path): place
+        (class_name, slot.path): place
         for place, slot in enumerate(slots)
         if slot.role == "value"
-        for of in pools.members[Source(slot.of, pattern(slot.path))]
+        for class_name in pools.members[Source(slot.class_name, pattern(slot.path))]
     }
     return Fitted(
         slots,
         left_out,
-        words,
-        gathered.met.patterns(number),
+        tokenizer,
+        gathered.pattern_sample.patterns(number),
         frozenset(gathered.unlearnt),
         dict(gathered.entities),
         gathered.superclasses,
@@ -138,12 +182,12 @@ def gather(
     config: CodecConfig,
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
-) -> Gathered:
-    """Read every entity once; where links may bring something, what they bring comes from the graph or from these."""
-    gathered = Gathered(Pools.of(schema, config.pooling))
-    whole = Graph(schema) if graph is None else graph
-    linked = any(whole.linking.values())
-    told = linked and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
+) -> TrainingValues:
+    """The values of entities, each read once. Evidence comes over the links of the graph; without one, of these entities."""
+    gathered = TrainingValues(Pools.of(schema, config.pooling))
+    linked_entities = Graph(schema) if graph is None else graph
+    has_links = any(linked_entities.linking.values())
+    has_evidence = has_links and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
     stated: dict[str, Collection[str]] = {}
@@ -151,81 +195,83 @@ def gather(
         entity = reading.entity
         if hierarchy is None:
             stated |= hierarchy_of([entity])
-        gathered.entities[reading.of] += 1
-        gathered.met.add(reading.of, reading.leaves)
-        gathered.unlearnt |= {(reading.of, path) for path, _ in unlearnt.of(schema.classes[reading.of], entity)}
-        if linked and entity.label:
+        gathered.entities[reading.class_name] += 1
+        gathered.pattern_sample.add(reading.class_name, reading.leaves)
+        gathered.unlearnt |= {
+            (reading.class_name, path) for path, _ in unlearnt.of(schema.classes[reading.class_name], entity)
+        }
+        if has_links and entity.label:
             gathered.names[reading.id] = entity.label
         for path, value in reading.leaves.items():
-            source = gathered.pools.shared.get(Source(reading.of, pattern(path)))
+            source = gathered.pools.shared.get(Source(reading.class_name, pattern(path)))
             if source is not None:
                 gathered.values.setdefault(source, []).append(value)
-                gathered.counts.setdefault((source.of, path), Counter())[reading.of] += 1
+                gathered.counts.setdefault((source.class_name, path), Counter())[reading.class_name] += 1
         if config.pooling:
             gathered.classes.append((reading.id, reading.classes))
-        if told:
-            receivers.append((reading.id, reading.of, reading.leaves))
+        if has_evidence:
+            receivers.append((reading.id, reading.class_name, reading.leaves))
             if graph is None:
-                whole.add(*receivers[-1])
+                linked_entities.add(*receivers[-1])
     stated = dict(stated if hierarchy is None else hierarchy)
     for name, above in hierarchy_of_schema(schema).items():
         stated[name] = tuple(dict.fromkeys((*stated.get(name, ()), *above)))
-    gathered.superclasses = Superclasses.fit(stated, (of for _, of in gathered.classes))
-    if told:
-        gathered.evidence = seen(Evidence(schema, whole, config.evidence, gathered.pools), receivers)
+    gathered.superclasses = Superclasses.fit(stated, (classes for _, classes in gathered.classes))
+    if has_evidence:
+        gathered.evidence = collect_evidence(
+            Evidence(schema, linked_entities, config.evidence, gathered.pools), receivers
+        )
     return gathered
 
 
 @dataclass(frozen=True)
-class Making:
-    """What slots are made of, by what their codecs are fitted to."""
+class SlotBuilder:
+    """Makes slots; leaves, kinds, codecs, groups and entropies are by the sources of codecs."""
 
-    gathered: Gathered
+    gathered: TrainingValues
     leaves: Mapping[Source, Any]
     kinds: Mapping[Source, str]
     codecs: Mapping[Source, Any]
     groups: Mapping[Source, int]
     entropies: Mapping[Source, float]
 
-    def own(self) -> Iterable[tuple[Slot, Path]]:
+    def own_slots(self) -> Iterable[tuple[Slot, Path]]:
         """A slot for each path that a training entity has, with the property that it is a part of."""
         pools = self.gathered.pools
-        for (of, path), counts in self.gathered.counts.items():
-            source = Source(of, pattern(path))
+        for (class_name, path), counts in self.gathered.counts.items():
+            source = Source(class_name, pattern(path))
             place = pools.places[source]
-            whole = sum(self.gathered.entities[name] for name in pools.members[source])
+            entities = sum(self.gathered.entities[name] for name in pools.members[source])
             role: Role = "given" if place.given else "value"
-            yield self._slot(source, of, path, role, None, counts.total(), whole, counts), place.property
+            yield self._slot(source, class_name, path, role, None, counts.total(), entities, counts), place.property
         if CLASS_SOURCE in self.leaves:
-            whole = self.gathered.entities.total()
-            yield self._slot(CLASS_SOURCE, *CLASS_SOURCE, "evidence", None, whole, whole), CLASSES
+            entities = self.gathered.entities.total()
+            yield self._slot(CLASS_SOURCE, *CLASS_SOURCE, "evidence", None, entities, entities), CLASSES
 
-    def over_links(self, most: int) -> Iterable[tuple[Slot, Path]]:
-        """A slot for each path of evidence, each a part of nothing; what is read must have a codec."""
-        counts = self.gathered.evidence.counts
-        telling = self.gathered.evidence.telling
-        known = {
-            (of, over): count
-            for (of, over), count in counts.items()
-            if self._source(of, over) in self.codecs and (not over.told or (of, over) in telling)
+    def evidence_slots(self, most: int) -> Iterable[tuple[Slot, Path]]:
+        """A slot for each path of evidence whose values have a codec, with a key of its own as the property."""
+        evidence, entities = self.gathered.evidence, self.gathered.entities
+        counts = {
+            (class_name, over): count
+            for (class_name, over), count in evidence.counts.items()
+            if self._source(class_name, over) in self.codecs
+            and (not over.aggregate or (class_name, over) in evidence.screened)
         }
-        for of, over in chosen(known, most):
-            path = path_over(of, over)
-            whole = self.gathered.entities[of] if of in self.gathered.entities else self.gathered.entities.total()
-            yield (
-                self._slot(self._source(of, over), of, path, "evidence", over, counts[of, over], whole),
-                (over.of, *path),
-            )
+        for class_name, over in select_evidence(counts, most):
+            path, source = evidence_path(class_name, over), self._source(class_name, over)
+            number = entities[class_name] if class_name in entities else entities.total()
+            slot = self._slot(source, class_name, path, "evidence", over, counts[class_name, over], number)
+            yield slot, (over.class_name, *path)
 
-    def _source(self, of: str, over: Over) -> Source:
-        if over.incoming and not over.told:
-            return incoming(of, over)
-        return self.gathered.pools.source(over.of, pattern(over.read))
+    def _source(self, class_name: str, over: Over) -> Source:
+        if over.incoming and not over.aggregate:
+            return incoming_source(class_name, over)
+        return self.gathered.pools.source(over.class_name, pattern(over.read))
 
     def _slot(
         self,
         source: Source,
-        of: str,
+        class_name: str,
         path: Path,
         role: Role,
         over: Over | None,
@@ -234,7 +280,7 @@ class Making:
         counts: Mapping[str, int] | None = None,
     ) -> Slot:
         return Slot(
-            of=of,
+            class_name=class_name,
             path=path,
             leaf=self.leaves[source],
             kind=self.kinds[source],
@@ -250,35 +296,37 @@ class Making:
         )
 
 
-def _numbered(made: Iterable[tuple[Slot, Path]]) -> Iterator[Slot]:
-    """Slots in order, parts of one property under one number."""
+def _numbered(slots: Iterable[tuple[Slot, Path]]) -> Iterator[Slot]:
+    """Slots in order; the parts of one property have the same unit."""
     units: dict[Any, int] = {}
     key = slot_order()
-    for slot, property in sorted(made, key=lambda pair: key(pair[0])):
-        yield replace(slot, unit=units.setdefault((slot.of, property, slot.over), len(units)))
+    for slot, property in sorted(slots, key=lambda pair: key(pair[0])):
+        yield replace(slot, unit=units.setdefault((slot.class_name, property, slot.over), len(units)))
 
 
-def _words(columns: Iterable[tuple[Any, str, Sequence[Any]]], config: CodecConfig, names: Names) -> Tokenizer | None:
-    """The tokenizer of all text, and of labels where these mean what their text says; columns are leaf, kind, values."""
+def _fit_tokenizer(
+    columns: Iterable[tuple[Any, str, Sequence[Any]]], config: CodecConfig, names: Names
+) -> Tokenizer | None:
+    """The tokenizer of all text, and of labels that are embedded by their text; columns are leaf, kind, values."""
     texts: list[str] = []
     for leaf, kind, values in columns:
-        own = config.kinds[kind]
+        settings = config.kinds[kind]
         if isinstance(leaf, TextLeaf):
             texts.extend(value.text if isinstance(value, Text) else value for value in values)
-        elif getattr(own, "labels", "") == "text" or (names and getattr(own, "text", False)):
+        elif getattr(settings, "labels", "") == "text" or (names and getattr(settings, "text", False)):
             texts.extend(_labels(leaf, values, names))
     return Tokenizer.fit(texts, config.kinds["text"].vocabulary)
 
 
 def _labels(leaf: Any, values: Sequence[Any], names: Names) -> Iterator[str]:
-    """The labels met and those that a leaf tells, what linked entities are called: as text, once each, in order."""
-    several = [one for value in values for one in value] if isinstance(leaf, Set) else values
-    told = getattr(leaf.of if isinstance(leaf, Set) else leaf, "values", ())
-    labels = {one.id if isinstance(one, Link) else str(one) for one in (*told, *several)}
+    """The labels of values and of the schema, and the labels of linked entities, as text: each once, sorted."""
+    members = [member for value in values for member in value] if isinstance(leaf, Set) else values
+    stated = getattr(leaf.of if isinstance(leaf, Set) else leaf, "values", ())
+    labels = {label.id if isinstance(label, Link) else str(label) for label in (*stated, *members)}
     yield from sorted(names.get(label, label) for label in labels)
 
 
-# ---------------------------------------------------------------- how much there is to know of a property
+# ---------------------------------------------------------------- the entropy of a property
 
 
 def _entropy_of(kind: str) -> Callable[[Sequence[Any], Any], float]:
@@ -287,30 +335,49 @@ def _entropy_of(kind: str) -> Callable[[Sequence[Any], Any], float]:
 
 
 def _of_values(values: Sequence[Any], codec: Any) -> float:
-    """The entropy of values, by how often each is met."""
+    """The entropy of the frequencies of values."""
     return _entropy(Counter(map(_hashable, values)).values())
 
 
 def entropy_of_texts(values: Sequence[Any], codec: Any) -> float:
-    """The entropy of a text's tokens, by how often each is met, times how many it has."""
-    some = values[:: max(1, len(values) // SAMPLE)]
+    """The entropy of the frequencies of tokens, times the mean number of tokens of a text."""
+    some = values[:: max(1, len(values) // MAX_TEXTS_COUNTED)]
     codes = codec.encode(some)
     tokens = codes[codes > 0]
     return _entropy(tokens.bincount().tolist()) * len(tokens) / len(some)
 
 
 def entropy_of_sets(values: Sequence[Any], codec: Any) -> float:
-    """The entropy of whether each member is in."""
-    members = Counter(one for value in values for one in {_hashable(each) for each in value})
+    """The entropy of the membership of each label."""
+    members = Counter(label for value in values for label in {_hashable(member) for member in value})
     return sum(_entropy((count, len(values) - count)) for count in members.values())
 
 
 def _entropy(counts: Iterable[int]) -> float:
     shares = [count for count in counts if count]
-    whole = sum(shares)
-    return sum(count / whole * math.log(whole / count) for count in shares)
+    total = sum(shares)
+    return sum(count / total * math.log(total / count) for count in shares)
 
 
 def _hashable(value: Any) -> Any:
-    """A value that is told from others: 1 is not true."""
+    """A key of a value: 1 and true differ."""
     return (value, isinstance(value, bool))
+
+
+def patterns_to_json(patterns: Patterns) -> dict[str, list[list[object]]]:
+    """Patterns as plain data."""
+    return {
+        class_name: [[count, list(slots)] for slots, count in counts.items()] for class_name, counts in patterns.items()
+    }
+
+
+def patterns_from_json(data: Mapping[str, Sequence[tuple[int, Sequence[int]]]], slots: int) -> Patterns:
+    """The patterns of a codec with so many slots; ValueError for a number that is no slot or no count."""
+    patterns = {class_name: {tuple(numbers): count for count, numbers in counts} for class_name, counts in data.items()}
+    for class_name, counts in patterns.items():
+        for numbers, count in counts.items():
+            if not all(type(number) is int and 0 <= number < slots for number in numbers):
+                raise ValueError(f"patterns: {class_name}: expected numbers of {slots} slots, got {list(numbers)!r}")
+            if type(count) is not int or count < 1:
+                raise ValueError(f"patterns: {class_name}: expected how many entities have it, got {count!r}")
+    return patterns

@@ -1,7 +1,7 @@
 """Evidence over links: the values of linked entities, incoming links, and aggregates over several links.
 
-Over a single link come the known values at its other end, one hop far; over a set of links, aggregates of the entities that
-it leads to (`link_aggregates`). An incoming link is evidence of its source. No value that points back to the entity itself
+A single link brings the known values at its other end, one hop far; a set of links brings aggregates over the entities that it
+leads to (`link_aggregates`). An incoming link is evidence of its source. No value that points back to the entity itself
 is evidence.
 """
 
@@ -13,28 +13,34 @@ from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
 from kbdisk.data.graph import Graph, pattern, targets
-from kbdisk.data.link_aggregates import SAMPLE, Aggregate, Aggregates, AggregateScreening, receiver
+from kbdisk.data.link_aggregates import (
+    MAX_SCREENED_ENTITIES,
+    Aggregate,
+    Aggregates,
+    AggregateScreening,
+    pooled_aggregate,
+)
 from kbdisk.data.pooling import Pools
-from kbdisk.data.slots import ANY, INCOMING, TOGETHER, Over, Source, hashed, path_key
+from kbdisk.data.slots import AGGREGATE_MARK, ANY, INCOMING, Over, Source, hash_id, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema
 
-MOST_BROUGHT = 200_000  # values over links that are looked at, to choose the evidence, about
+MAX_EVIDENCE_VALUES = 200_000  # about how many values over links the evidence is selected by
 
 
-class Brought(NamedTuple):
+class EvidenceValue(NamedTuple):
     """A value that came over a link."""
 
     over: Over
     sources: Sequence[str]  # the entities at the other end
     value: Any
-    whole: bool = True  # nothing that points back was taken out
-    told: Aggregate | None = None  # what several told together
+    is_complete: bool = True  # whether no link back to the entity was removed
+    aggregate: Aggregate | None = None
 
 
 class Evidence:
-    """What a graph brings to entities."""
+    """The evidence that comes to entities over the links of a graph."""
 
     def __init__(
         self,
@@ -44,27 +50,27 @@ class Evidence:
         pools: Pools,
         wanted: Collection[tuple[str, Over]] | None = None,
     ) -> None:
-        """Aggregates tell together what is wanted; where nothing is said of that, all that they can."""
+        """With `wanted` only the evidence that has a slot; else all of it."""
         self.graph, self.config, self.pools = graph, config, pools
-        told = config.several and (wanted is None or any(over.told for _, over in wanted))
-        self.aggregates = Aggregates(schema, graph, pools, wanted) if told else None
+        has_aggregates = config.several and (wanted is None or any(over.aggregate for _, over in wanted))
+        self.aggregates = Aggregates(schema, graph, pools, wanted) if has_aggregates else None
         self._wanted: dict[tuple[str, Path], list[Over]] | None = None if wanted is None else defaultdict(list)
-        for of, over in wanted or ():
-            if self._wanted is not None and not over.told:
-                self._wanted[of, over.link].append(over)
+        for class_name, over in wanted or ():
+            if self._wanted is not None and not over.aggregate:
+                self._wanted[class_name, over.link].append(over)
         self._wanted_paths: dict[tuple[str, Path, str], list[Path]] = {}
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
-    def brought(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
-        """All that comes to an entity."""
+    def values_for(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
+        """All evidence of an entity."""
         if self.config.outgoing and self._single[class_name]:
             yield from self._outgoing(id, class_name, leaves)
         yield from self.incoming(id)
         if self.aggregates is not None:
             for aggregate in self.aggregates.of(id, class_name, leaves):
-                yield Brought(aggregate.over, aggregate.through, aggregate.value, told=aggregate)
+                yield EvidenceValue(aggregate.over, aggregate.through, aggregate.value, aggregate=aggregate)
 
-    def _outgoing(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[Brought]:
+    def _outgoing(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
         single = self._single[class_name]
         for link, value in leaves.items():
             if link not in single and pattern(link) not in single:
@@ -79,115 +85,116 @@ class Evidence:
                 values = known[path]
                 rest = _without(values, id) if pattern(path) in linking else values
                 if rest is not None:
-                    yield Brought(Over(target_class, link, path), (target,), rest, rest is values)
+                    yield EvidenceValue(Over(target_class, link, path), (target,), rest, rest is values)
 
     def _read(self, class_name: str, link: Path, target_class: str, known: Mapping[Path, Any]) -> Iterable[Path]:
-        """Which known values at the other end of a link are looked at."""
+        """The paths of the known values at the other end of a link that are evidence."""
         if self._wanted is None:
             return known
         key = class_name, link, target_class
         if key not in self._wanted_paths:
-            learnt_of = pooled_over(self.pools, class_name, Over(target_class, link, ()))[0]
+            pooled_class = pooled_over(self.pools, class_name, Over(target_class, link, ()))[0]
             self._wanted_paths[key] = [
                 over.read
-                for over in self._wanted.get((learnt_of, link), ())
-                if pooled_over(self.pools, class_name, Over(target_class, link, over.read)) == (learnt_of, over)
+                for over in self._wanted.get((pooled_class, link), ())
+                if pooled_over(self.pools, class_name, Over(target_class, link, over.read)) == (pooled_class, over)
             ]
         return [path for path in self._wanted_paths[key] if path in known]
 
-    def incoming(self, id: str) -> Iterator[Brought]:
-        """The links that lead to an entity; of more than may be, those whose sources' names hash lowest: whichever, but always the same."""
+    def incoming(self, id: str) -> Iterator[EvidenceValue]:
+        """The links that lead to an entity; of too many a sample that is always the same: the ids that hash lowest."""
         if not self.config.incoming:
             return
         by_path: dict[tuple[str, Path], set[str]] = {}
         for edge in self.graph.incoming(id):
             if edge.source != id:
-                by_path.setdefault((edge.of, pattern(edge.path)), set()).add(edge.source)
+                by_path.setdefault((edge.class_name, pattern(edge.path)), set()).add(edge.source)
         for class_name, path in sorted(by_path, key=lambda link: (link[0], path_key(link[1]))):
-            sources = sorted(by_path[class_name, path], key=lambda source: (hashed(source), source))
+            sources = sorted(by_path[class_name, path], key=lambda source: (hash_id(source), source))
             for source in sources[: self.config.most]:
-                yield Brought(Over(class_name, path, (), True), (source,), Link(source))
+                yield EvidenceValue(Over(class_name, path, (), True), (source,), Link(source))
 
 
-class Seen(NamedTuple):
-    """What came to training entities: how many of a class had each, and who had incoming links."""
+class TrainingEvidence(NamedTuple):
+    """The evidence of training entities."""
 
-    counts: Mapping[tuple[str, Over], int]
-    sources: Mapping[Source, list[Link]]  # by the class and path that stand for the incoming links
-    telling: Collection[tuple[str, Over]]  # of what several tell together, what is worth a slot
+    counts: Mapping[tuple[str, Over], int]  # entities of a class that have each
+    sources: Mapping[Source, list[Link]]  # incoming links, by the class and path that stand for them
+    screened: Collection[tuple[str, Over]]  # the aggregates that are correlated with some property
 
 
 def pooled_over(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
     """The pooled slot, by class and link, of a class's evidence: classes that share a property share its evidence."""
-    if over.told:
-        return receiver(pools, class_name, over)
+    if over.aggregate:
+        return pooled_aggregate(pools, class_name, over)
     if not pools.pooled:
         return class_name, over
     if over.incoming:
-        return ANY, over._replace(of=pools.source(over.of, pattern(over.link)).of)
-    source, read = pools.source(class_name, pattern(over.link)), pools.source(over.of, pattern(over.read))
-    return source.of, over._replace(of=read.of)
+        return ANY, over._replace(class_name=pools.source(over.class_name, pattern(over.link)).class_name)
+    source, read = pools.source(class_name, pattern(over.link)), pools.source(over.class_name, pattern(over.read))
+    return source.class_name, over._replace(class_name=read.class_name)
 
 
-def seen(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> Seen:
-    """Look at what comes to entities, given as id, class and leaves.
+def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> TrainingEvidence:
+    """The evidence of training entities, given as id, class and leaves.
 
-    Incoming links of all are looked at; of other evidence, once there is a lot of it, that of a sample of entities, from
-    which their number is estimated.
+    All incoming links are collected. Other evidence, where there is much, is counted for a sample of the entities, and the
+    counts are extrapolated.
     """
     pools = evidence.pools
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
-    telling = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
-    entities = sorted(entities, key=lambda entity: hashed(entity[0]))
+    screening = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
+    entities = sorted(entities, key=lambda entity: hash_id(entity[0]))
     shares = {
-        class_name: SAMPLE / count for class_name, count in Counter(class_name for _, class_name, _ in entities).items()
+        class_name: MAX_SCREENED_ENTITIES / count
+        for class_name, count in Counter(class_name for _, class_name, _ in entities).items()
     }
-    sampled, brought = 0, 0
+    sampled, values = 0, 0
     for id, class_name, leaves in entities:
-        is_sampled = brought < MOST_BROUGHT
-        is_drawn = is_sampled and hashed(id) < shares[class_name] * 2**32
+        is_sampled = values < MAX_EVIDENCE_VALUES
+        is_drawn = is_sampled and hash_id(id) < shares[class_name] * 2**32
         keys = set()
-        for brought_value in evidence.brought(id, class_name, leaves) if is_sampled else evidence.incoming(id):
-            learnt_of, over = pooled_over(pools, class_name, brought_value.over)
-            keys.add((learnt_of, over))
-            if over.incoming and not over.told:
-                sources.setdefault(incoming(learnt_of, over), []).append(brought_value.value)
-            elif telling is not None and brought_value.told is not None and is_drawn:
-                telling.add(id, class_name, brought_value.told, leaves)
+        for item in evidence.values_for(id, class_name, leaves) if is_sampled else evidence.incoming(id):
+            pooled_class, over = pooled_over(pools, class_name, item.over)
+            keys.add((pooled_class, over))
+            if over.incoming and not over.aggregate:
+                sources.setdefault(incoming_source(pooled_class, over), []).append(item.value)
+            elif screening is not None and item.aggregate is not None and is_drawn:
+                screening.add(id, class_name, item.aggregate, leaves)
         counts.update(keys)
         if is_sampled:
-            sampled, brought = sampled + 1, brought + len(keys)
+            sampled, values = sampled + 1, values + len(keys)
     for (class_name, over), count in counts.items():
-        if over.told or not over.incoming:
+        if over.aggregate or not over.incoming:
             counts[class_name, over] = count * len(entities) // sampled
-    return Seen(counts, sources, telling.best() if telling is not None else ())
+    return TrainingEvidence(counts, sources, screening.best() if screening is not None else ())
 
 
-def chosen(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:
-    """The evidence worth a slot: incoming links, and over each link the values that most entities have."""
+def select_evidence(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:
+    """The evidence that gets a slot: incoming links, and over each link the paths that the most entities have."""
     by_link: dict[tuple[Any, ...], list[tuple[str, Over]]] = {}
     for class_name, over in counts:
-        if not over.incoming or over.told:
-            by_link.setdefault((class_name, over.link, over.incoming, over.told), []).append((class_name, over))
-    kept = [key for key in counts if key[1].incoming and not key[1].told]
-    for several in by_link.values():
-        several.sort(key=lambda key: (-counts[key], path_key(key[1].read)))
-        kept.extend(several[: most or None])
+        if not over.incoming or over.aggregate:
+            by_link.setdefault((class_name, over.link, over.incoming, over.aggregate), []).append((class_name, over))
+    kept = [key for key in counts if key[1].incoming and not key[1].aggregate]
+    for of_link in by_link.values():
+        of_link.sort(key=lambda key: (-counts[key], path_key(key[1].read)))
+        kept.extend(of_link[: most or None])
     return kept
 
 
-def incoming(class_name: str, over: Over) -> Source:
-    """What stands for incoming links: in the class that they lead to, the path ^Class.path."""
-    return Source(class_name, (INCOMING + over.of, *over.link))
+def incoming_source(class_name: str, over: Over) -> Source:
+    """The source of incoming links: in the class that they lead to, the path ^Class.path."""
+    return Source(class_name, (INCOMING + over.class_name, *over.link))
 
 
-def path_over(class_name: str, over: Over) -> Path:
-    """The path that evidence has in the class that it comes to."""
-    if over.incoming and not over.told:
-        return incoming(class_name, over).path
-    link = (INCOMING + over.of, *over.link) if over.incoming else over.link
-    return (*link, *([TOGETHER + over.told] if over.told else []), *over.read)
+def evidence_path(class_name: str, over: Over) -> Path:
+    """The path of evidence in the class that it comes to."""
+    if over.incoming and not over.aggregate:
+        return incoming_source(class_name, over).path
+    link = (INCOMING + over.class_name, *over.link) if over.incoming else over.link
+    return (*link, *([AGGREGATE_MARK + over.aggregate] if over.aggregate else []), *over.read)
 
 
 def _single_links(schema: Schema, name: str) -> set[Path]:

@@ -1,34 +1,36 @@
-"""What one entity says, leaf by leaf, and which gaps it has."""
+"""An entity parsed by its schema: the leaves of its values, its gaps, and the paths that no property is for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, without_places
+from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import EACH, split_kind
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import ALONE, Mapped
 from kbdisk.schemas.composites.quantity import BARE
-from kbdisk.schemas.schema import Misfit, Schema
+from kbdisk.schemas.schema import Class, Misfit, Schema
+
+MAX_CACHED_PATHS = 100_000  # others are looked up again
 
 
 class Reading(NamedTuple):
-    """An entity as its class's properties see it."""
+    """An entity parsed by the properties of its class."""
 
-    id: str  # that links find it by
-    of: str
-    classes: tuple[str, ...]  # all that the entity is said to be of
-    leaves: dict[Path, Any]  # what is known
-    gaps: list[Path]  # where there is a place without a value
-    said: list[Path]  # properties that are neither known nor gaps nor lacking: they exist, or do not fit
-    none: list[Path]  # properties known not to exist: lacking, and no gaps
+    id: str  # by which links find it
+    class_name: str
+    classes: tuple[str, ...]  # all that the entity states
+    leaves: dict[Path, Any]  # known values
+    gaps: list[Path]  # places without a value
+    occupied: list[Path]  # properties with something that is no known value: it exists, or does not fit the schema
+    absent: list[Path]  # properties known not to exist
     entity: Entity
 
 
 def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[Reading]:
-    """What entities of the schema's classes say; a reading stays as it is, so that an entity need be read but once."""
+    """The readings of all entities that the schema has a class for; a reading stays as it is."""
     for entity in entities:
         reading = entity if isinstance(entity, Reading) else read(schema, entity)
         if reading is not None:
@@ -36,7 +38,7 @@ def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[R
 
 
 def read(schema: Schema, entity: Entity) -> Reading | None:
-    """What an entity says; None where the schema has no class for it."""
+    """The reading of an entity; None where the schema has no class for it."""
     entity_class = schema.class_of(entity)
     if entity_class is None:
         return None
@@ -46,7 +48,7 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
         if property.role == "ignore":
             continue
         if isinstance(value, Known):
-            (reading.said if value is SOMEVALUE else reading.none).append(path)
+            (reading.occupied if value is SOMEVALUE else reading.absent).append(path)
         elif value is None:
             reading.gaps.append(path)
         else:
@@ -60,12 +62,12 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
                 reading.gaps.append(path)
             if isinstance(property.kind, Listed | Mapped):
                 reading.gaps.extend((*path, *within) for within in _blanks(property.kind, value))
-    reading.said.extend(misfit.path for misfit in misfits)
+    reading.occupied.extend(misfit.path for misfit in misfits)
     return reading
 
 
 def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
-    """A leaf of a value as it is learnt: of a list longer than `most` the first places, and `most` as its length."""
+    """A leaf as it is learnt, or None: of a list longer than its kind's `most`, the first places, and `most` as the length."""
     if not isinstance(kind, Listed | Mapped):
         return leaf
     if within == COUNT:
@@ -81,7 +83,7 @@ def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
 
 
 def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
-    """Where a list or map has a place without a value, by the paths of its leaves."""
+    """The paths of places of a list or map that have no value."""
     if is_gap(value):
         yield ()
     elif isinstance(kind, Listed):
@@ -99,3 +101,41 @@ def _blanks(kind: Kind, value: Any) -> Iterator[Path]:
                 if name in kind.fields or inner is None:
                     field = ALONE if alone else name if name.strip("_") != "key" else name + "_"
                     yield from ((place, field, *rest) for rest in _blanks(kind.fields.get(name), inner))
+
+
+class Unlearnt:
+    """Finds the paths of entities that no property of a schema is for. The schema is asked once about each path."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._beginnings = {
+            name: {path[:length] for path in entity_class.properties for length in range(1, len(path) + 1)}
+            for name, entity_class in schema.classes.items()
+        }
+        self._known: dict[tuple[str, Path], Path | None] = {}
+
+    def of(self, entity_class: Class, entity: Entity) -> Iterator[tuple[Path, Any]]:
+        """Each such path of an entity, without places of lists, with a value there, which may be a gap.
+
+        Where no property is for any value of a part, the path is that of the part.
+        """
+        values: dict[Path, Any] = {}
+        for path, value in walk(entity.tree):
+            names = tuple(key for key in path if isinstance(key, str))
+            key = (entity_class.name, names)
+            if key in self._known:
+                unlearnt = self._known[key]
+            else:
+                unlearnt = self._unlearnt(entity_class, names)
+                if len(self._known) < MAX_CACHED_PATHS:
+                    self._known[key] = unlearnt
+            if unlearnt is not None and values.get(unlearnt) is None:
+                values[unlearnt] = value
+        yield from values.items()
+
+    def _unlearnt(self, entity_class: Class, names: Path) -> Path | None:
+        if entity_class.knows(names):
+            return None
+        beginnings = self._beginnings[entity_class.name]
+        beginning = (names[:length] for length in range(1, len(names)) if names[:length] not in beginnings)
+        return next((path for path in beginning if not entity_class.knows(path)), names)

@@ -21,48 +21,48 @@ from kbdisk.schemas.schema import Schema
 
 @dataclass(frozen=True)
 class Pools:
-    """Which leaves of classes are learnt as one."""
+    """The leaves of classes that share a slot."""
 
     pooled: bool
     places: Mapping[Source, Place]  # of every class
-    shared: Mapping[Source, Source]  # a leaf of a class -> that of the class which stands for all
+    shared: Mapping[Source, Source]  # a leaf of a class -> the same of the class that stands for all
     members: Mapping[Source, tuple[str, ...]]  # a shared leaf -> the classes that have it
     leaves: Mapping[Source, Any]  # a shared leaf -> its kind, wide enough for all of these classes
 
     @classmethod
     def of(cls, schema: Schema, pooled: bool) -> Pools:
-        """The pools of a schema; where nothing is to be pooled, one for each leaf of each class."""
+        """The pools of a schema; without pooling one for each leaf of each class."""
         first = _first_classes(schema) if pooled else {}
         places = places_of(schema)
         shared = {
-            source: Source(first.get((source.of, place.property), source.of), source.path)
+            source: Source(first.get((source.class_name, place.property), source.class_name), source.path)
             for source, place in places.items()
         }
         members: dict[Source, list[str]] = {}
         leaves: dict[Source, Any] = {}
-        for source in sorted(places, key=lambda source: source.of):
+        for source in sorted(places, key=lambda source: source.class_name):
             own, leaf = shared[source], places[source].leaf
-            members.setdefault(own, []).append(source.of)
+            members.setdefault(own, []).append(source.class_name)
             leaves[own] = merged(leaves[own], leaf) if own in leaves else leaf
         return cls(pooled, places, shared, {own: tuple(names) for own, names in members.items()}, leaves)
 
     def source(self, class_name: str, path: Path) -> Source:
-        """What a leaf of a class is learnt as; itself where the schema does not have it."""
+        """The pooled leaf of a leaf of a class; itself where the schema does not have it."""
         source = Source(class_name, path)
         return self.shared.get(source, source)
 
 
 @dataclass
 class _Pool:
-    """Classes whose properties at one path go together."""
+    """Classes whose properties at one path are pooled."""
 
     leader: str  # the class whose property has all parts
     kind: Kind
     role: Role
     names: list[str]
 
-    def take(self, name: str, path: Path, property: Property) -> bool:
-        """Whether another class's property goes together with these, and is one of them now."""
+    def try_to_add(self, name: str, path: Path, property: Property) -> bool:
+        """Add the property of another class, if it goes together with these; whether it does."""
         kind = merged(self.kind, property.kind) if self.role == property.role else None
         if kind is None:
             return False
@@ -81,13 +81,13 @@ def _paths(path: Path, kind: Kind) -> set[Path]:
 
 
 def _first_classes(schema: Schema) -> dict[tuple[str, Path], str]:
-    """By class and path of a property, the class that stands for those with which it goes together."""
+    """By class and path of a property, the class that stands for its pool."""
     pools: dict[Path, list[_Pool]] = {}
     for name in sorted(schema.classes):
         for path, property in schema.classes[name].properties.items():
             if property.role == "ignore" or (schema.properties is not None and path not in schema.properties):
                 continue
             known = pools.setdefault(path, [])
-            if not any(pool.take(name, path, property) for pool in known):
+            if not any(pool.try_to_add(name, path, property) for pool in known):
                 known.append(_Pool(name, property.kind, property.role, [name]))
-    return {(name, path): pool.leader for path, several in pools.items() for pool in several for name in pool.names}
+    return {(name, path): pool.leader for path, of_path in pools.items() for pool in of_path for name in pool.names}

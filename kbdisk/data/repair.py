@@ -1,9 +1,9 @@
 """Repair of decoded values: composites whose parts bound each other, and lists and maps.
 
 The parts of a composite are drawn one by one, each likely by itself; together they may be no value, such as February 30.
-A composite that has `mended` gives the nearest value. Of a list the length is drawn before its items; an item beyond a
-known length is dropped, and so is a length without items, while a given empty list or map is a value. An entry of a map
-has a key, and no two have the same. Given values always stay.
+A composite that has `mended` gives the nearest value. The length of a list is drawn before its items. An item beyond a
+known length is dropped, and so is a length without items; a given empty list or map is a value. Each entry of a map has a
+key, and no two have the same. Given values always stay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ class CompositeRepair:
             for path, kind in _repairable(at, property.kind)
         }
         self.is_part: npt.NDArray[np.bool_] = np.array(
-            [slot.role != "evidence" and Source(slot.of, pattern(slot.path[:-1])) in self.kinds for slot in slots], bool
+            [
+                slot.role != "evidence" and Source(slot.class_name, pattern(slot.path[:-1])) in self.kinds
+                for slot in slots
+            ],
+            bool,
         )
 
     def repair(self, class_name: str, drawn: Leaves, beside: Mapping[Path, Any]) -> None:

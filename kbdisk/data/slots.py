@@ -1,6 +1,6 @@
-"""Slots: the places that a codec has for values. Every table of the network that is per property is indexed by them.
+"""Slots: the properties that a codec has codes for. Every table of the network that is per property is indexed by them.
 
-An entity's own values stand in the slots of its class. What its links bring stands in slots of evidence: the
+An entity's own values stand in the slots of its class. Values that come over its links stand in slots of evidence: the
 population of a city that is the capital of a country has the path capital.population of that country.
 """
 
@@ -23,83 +23,83 @@ Role: TypeAlias = Literal["value", "given", "evidence"]
 CLASSES: Path = ("@class",)  # where an entity's classes stand, as evidence
 ANY = ""  # in the place of the class that evidence comes to, where it does not matter
 INCOMING = "^"  # begins the first key of a path that stands for links from a class
-TOGETHER = "~"  # begins the key of a path behind which stands what several entities tell together
+AGGREGATE_MARK = "~"  # begins the key of a path that names an aggregate over several entities
 
 
 class Over(NamedTuple):
-    """The link that evidence comes over: whose it is, its path, and what is read at its other end."""
+    """The link that evidence comes over: the class at its other end, its path, and the path that is read there."""
 
-    of: str  # the class at the other end
+    class_name: str  # at the other end
     link: Path  # of this class; of the class at the other end where it is incoming
-    read: Path  # of the class at the other end; nothing where it is incoming
+    read: Path  # of the class at the other end; empty where it is incoming
     incoming: bool = False
-    told: str = ""  # where several tell it together, how: see `several`
-    whole: float = 0.0  # of a rest: what all add up to
+    aggregate: str = ""  # over several entities: siblings, rest, members or sources (see `link_aggregates`)
+    total: float = 0.0  # of a rest: the sum of all
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A property of a class, or of several that share it: what stands there, and which weights and tables it has."""
+    """A property of a class, or of several classes that share it: its kind, and its place in weights and tables."""
 
-    of: str  # the class; of several that share it the first
+    class_name: str  # of several that share it the first
     path: Path
     leaf: Any
     kind: str  # a name in LEARNT_KINDS
-    codec: Any  # a LeafCodec; one for all places of a list, and for evidence that of what is read
+    codec: Any  # a LeafCodec; one for all places of a list; evidence has that of the property that is read
     role: Role
     over: Over | None  # the link, where the role is evidence
-    group: int  # which weights, within its kind
+    group: int  # of slots of its kind that share weights
     unit: int  # slots of one class with one number are parts of one composite
-    count: int  # how many training entities have it
-    fill: float  # the share of its class's that have it
-    entropy: float  # of its values in training, in nats, by their frequencies
-    counts: Mapping[str, int] = field(hash=False)  # how many training entities of each class have it; none of evidence
+    count: int  # training entities that have it
+    fill: float  # the share of the training entities of its class that have it
+    entropy: float  # of its training values, in nats, by their frequencies
+    counts: Mapping[str, int] = field(hash=False)  # training entities of each class that have it; empty for evidence
 
     @property
     def keys(self) -> Path:
-        """The class and the path: what the slot is known by."""
-        return (self.of, *self.path)
+        """The class and the path, which identify the slot."""
+        return (self.class_name, *self.path)
 
     @property
     def fixed(self) -> bool:
-        """Whether it is never hidden by itself, nor predicted."""
+        """Whether it is never hidden by itself and never predicted."""
         return self.role != "value"
 
 
 class Source(NamedTuple):
-    """What one leaf codec is fitted to: a class's path, any place of a list; of incoming links, their first key, too."""
+    """The values that one leaf codec is fitted to: those at a class's path, at any place of a list, or incoming links."""
 
-    of: str
+    class_name: str
     path: Path
 
 
 def class_leaf() -> Category:
-    """What an entity's classes are: labels."""
+    """The kind of an entity's classes."""
     return Category()
 
 
-def incoming_leaf(of: str) -> Link:
-    """What incoming links from a class are: links to those that they come from."""
-    return Link(of or None)
+def incoming_leaf(class_name: str) -> Link:
+    """The kind of incoming links from a class: links to the entities that they come from."""
+    return Link(class_name or None)
 
 
 class Place(NamedTuple):
-    """A leaf within a class: what it is part of, and what the schema says of that."""
+    """A leaf within a class, with the property and the composite that it is part of."""
 
     leaf: Any
-    property: Path  # that of the schema
-    whole: Path  # of the innermost composite that is no list: what is partly there is asked for
+    property: Path  # of the schema
+    composite: Path  # the innermost that is no list: where some of its parts are known, the others are asked for
     given: bool
 
 
 def places_of(schema: Schema) -> dict[Source, Place]:
     """Every leaf of every class."""
     return {
-        Source(name, leaf): Place(kind, path, whole, one.role == "given")
-        for name, found in schema.classes.items()
-        for path, one in found.properties.items()
-        if one.role != "ignore"
-        for leaf, kind, whole in _parts(path, one.kind)
+        Source(name, leaf): Place(kind, path, composite, property.role == "given")
+        for name, schema_class in schema.classes.items()
+        for path, property in schema_class.properties.items()
+        if property.role != "ignore"
+        for leaf, kind, composite in _parts(path, property.kind)
     }
 
 
@@ -110,22 +110,27 @@ def _parts(path: Path, kind: Kind) -> Iterable[tuple[Path, Any, Path]]:
         return
     listed = isinstance(kind, Listed | Mapped)
     for within, inner in kind.leaves().items():
-        for leaf, of, whole in _parts((*path, *within), inner):
-            yield leaf, of, whole if listed or len(whole) < len(leaf) else path
+        for leaf, leaf_kind, composite in _parts((*path, *within), inner):
+            yield leaf, leaf_kind, composite if listed or len(composite) < len(leaf) else path
 
 
 def counts_of(path: Path) -> tuple[tuple[Path, int], ...]:
-    """Where the lists that a path goes through say how long they are, and the place that it takes in each."""
+    """The path of the length of each list that a path goes through, and the path's place in that list."""
     return tuple(((*path[:at], *COUNT), key) for at, key in enumerate(path) if isinstance(key, int))
 
 
 def path_key(path: Path) -> tuple[tuple[int, int, str], ...]:
-    """To sort paths by: places before names."""
+    """The sort key of a path: places before names."""
     return tuple((0, key, "") if isinstance(key, int) else (1, 0, key) for key in path)
 
 
-def hashed(id: str) -> int:
-    """32 bits of an entity's id: to draw some of several, whichever, but always the same."""
+def source_key(source: Source) -> tuple[str, tuple[tuple[int, int, str], ...]]:
+    """The sort key of a source: class, path."""
+    return source.class_name, path_key(source.path)
+
+
+def hash_id(id: str) -> int:
+    """32 bits of an entity's id, for samples that are always the same."""
     return crc32(id.encode(errors="replace"))
 
 
@@ -145,7 +150,7 @@ def _auto(counts: Mapping[Source, int], own: int, enough: int) -> set[Source]:
     return rich if len(rich) <= own else set()
 
 
-# Which of one kind's codecs have weights of their own: (values of each, most that may, values it takes) -> those.
+# (values of each codec of one kind, `own` and `enough` of CodecConfig) -> the codecs that have weights of their own.
 SHARING: Mapping[str, Callable[[Mapping[Source, int], int, int], set[Source]]] = {
     "disjoint": _disjoint,
     "tied": _tied,
@@ -154,24 +159,28 @@ SHARING: Mapping[str, Callable[[Mapping[Source, int], int, int], set[Source]]] =
 
 
 def groups_of(
-    kinds: Mapping[Source, str], counts: Mapping[Source, int], chosen: Callable[..., set[Source]]
+    kinds: Mapping[Source, str], counts: Mapping[Source, int], with_own: Callable[..., set[Source]]
 ) -> dict[Source, int]:
-    """The group of each codec: its own, in order, or the last of its kind, which the rest share."""
+    """The group of each codec within its kind: one of its own, or the last one, which all others share."""
     groups: dict[Source, int] = {}
     for kind in LEARNT_KINDS:
-        members = sorted((one for one in kinds if kinds[one] == kind), key=lambda one: (one.of, path_key(one.path)))
-        own = chosen({one: counts[one] for one in members})
-        first = {one: place for place, one in enumerate(each for each in members if each in own)}
-        groups |= {one: first.get(one, len(first)) for one in members}
+        members = sorted((source for source in kinds if kinds[source] == kind), key=source_key)
+        own = with_own({source: counts[source] for source in members})
+        numbers = {source: number for number, source in enumerate(source for source in members if source in own)}
+        groups |= {source: numbers.get(source, len(numbers)) for source in members}
     return groups
 
 
 def slot_order() -> Callable[[Slot], tuple[Any, ...]]:
-    """The key to sort slots by, whatever order the schema has: by kind, group, class and path."""
+    """The sort key of slots, whatever order the schema has: kind, group, class, path."""
     order = {name: place for place, name in enumerate(LEARNT_KINDS)}
 
     def key(slot: Slot) -> tuple[Any, ...]:
-        over = (slot.over.of, path_key(slot.over.link), slot.over.incoming, slot.over.told) if slot.over else ()
-        return order[slot.kind], slot.group, slot.of, path_key(slot.path), over
+        over = (
+            (slot.over.class_name, path_key(slot.over.link), slot.over.incoming, slot.over.aggregate)
+            if slot.over
+            else ()
+        )
+        return order[slot.kind], slot.group, slot.class_name, path_key(slot.path), over
 
     return key

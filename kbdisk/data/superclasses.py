@@ -1,7 +1,7 @@
-"""Superclasses: what the classes of an entity are subclasses of, by the source or the schema, is visible with these classes.
+"""Superclasses, stated by the source or the schema: they are visible beside the classes of an entity.
 
-A superclass is used where it tells entities apart: enough training entities have it, enough do not, and no class below it
-has the same entities. An entity's own statements never count for the entity itself.
+A superclass is used where it separates entities: enough training entities have it, enough do not, and no class below it has
+the same entities. Statements of an entity that is a class itself never count for that entity.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kbdisk.schemas.schema import Schema
 SUBCLASS_KEYS = ("subClassOf", "P279")  # of links from a class to a broader one, in RDF Schema and in Wikidata
 MIN_ENTITIES = 5  # that have a superclass, and that do not have it
 MAX_SUPERCLASSES = 8  # of a class, the nearest ones
-MAX_VISITED = 1000  # classes above a class that are looked at
+MAX_VISITED = 1000  # classes above a class that are searched
 
 Hierarchy: TypeAlias = Mapping[str, Collection[str]]  # by class, its direct superclasses
 
@@ -34,13 +34,13 @@ def hierarchy_of(entities: Iterable[Entity]) -> dict[str, tuple[str, ...]]:
 
 
 def hierarchy_of_schema(schema: Schema) -> dict[str, tuple[str, ...]]:
-    """The superclasses that a schema states, of each class by its name and its IRI; as entities name their classes."""
-    iris = {name: of.iri for name, of in schema.classes.items() if of.iri}
+    """The superclasses that a schema states for each class, by its name and its IRI, as entities may name it by either."""
+    iris = {name: schema_class.iri for name, schema_class in schema.classes.items() if schema_class.iri}
     hierarchy: dict[str, tuple[str, ...]] = {}
-    for name, of in schema.classes.items():
-        if of.superclasses:
-            above = tuple(iris.get(broader, broader) for broader in of.superclasses)
-            hierarchy |= dict.fromkeys((name, of.iri) if of.iri else (name,), above)
+    for name, schema_class in schema.classes.items():
+        if schema_class.superclasses:
+            above = tuple(iris.get(broader, broader) for broader in schema_class.superclasses)
+            hierarchy |= dict.fromkeys((name, schema_class.iri) if schema_class.iri else (name,), above)
     return hierarchy
 
 
@@ -52,13 +52,13 @@ def _links(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Superclasses:
-    """Which superclasses entities have beside their classes."""
+    """The superclasses of classes."""
 
     above: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by class, the nearest first
 
     @classmethod
     def fit(cls, hierarchy: Hierarchy, entities: Iterable[tuple[str, ...]]) -> Superclasses:
-        """The superclasses that tell entities apart; `entities` are the classes of each training entity."""
+        """The superclasses that separate entities; `entities` are the classes of each training entity."""
         if not hierarchy:
             return cls()
 
@@ -71,44 +71,46 @@ class Superclasses:
             number += 1
             counts.update({*classes, *(broader for name in classes for broader in above(name))})
         narrower: dict[str, int] = {}  # the entities of the largest class directly below
-        for name, several in hierarchy.items():
-            for broader in several:
+        for name, superclasses in hierarchy.items():
+            for broader in superclasses:
                 narrower[broader] = max(narrower.get(broader, 0), counts[name] if name != broader else 0)
         kept = {
             name
             for name, count in counts.items()
             if MIN_ENTITIES <= count <= number - MIN_ENTITIES and narrower.get(name, 0) < count
         }
-        found = {name: tuple(one for one in above(name) if one in kept)[:MAX_SUPERCLASSES] for name in hierarchy}
-        return cls({name: several for name, several in found.items() if several})
+        nearest = {
+            name: tuple(broader for broader in above(name) if broader in kept)[:MAX_SUPERCLASSES] for name in hierarchy
+        }
+        return cls({name: superclasses for name, superclasses in nearest.items() if superclasses})
 
     def of(self, id: str, classes: Iterable[str]) -> list[str]:
-        """The classes of an entity and their superclasses, each once; without these where the entity is one of them."""
+        """The classes of an entity and their superclasses, each once; without superclasses where the entity is one of them."""
         own = dict.fromkeys(classes)
-        several = own | dict.fromkeys(broader for name in own for broader in self.above.get(name, ()))
-        return list(own if id in several else several)
+        all_classes = own | dict.fromkeys(broader for name in own for broader in self.above.get(name, ()))
+        return list(own if id in all_classes else all_classes)
 
     def to_json(self) -> dict[str, list[str]]:
         """Itself as plain data."""
-        return {name: list(several) for name, several in self.above.items()}
+        return {name: list(superclasses) for name, superclasses in self.above.items()}
 
     @classmethod
     def from_json(cls, data: Any) -> Superclasses:
         """Itself again; ValueError where the data is not classes with lists of classes."""
         if not isinstance(data, dict):
             raise ValueError(f"superclasses: expected a mapping, got {data!r:.60}")
-        for name, several in data.items():
-            if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
-                raise ValueError(f"superclasses: {name}: expected names of classes, got {several!r:.60}")
-        return cls({name: tuple(several) for name, several in data.items()})
+        for name, names in data.items():
+            if not isinstance(names, list) or not all(isinstance(broader, str) for broader in names):
+                raise ValueError(f"superclasses: {name}: expected names of classes, got {names!r:.60}")
+        return cls({name: tuple(names) for name, names in data.items()})
 
 
 def _above(hierarchy: Hierarchy, name: str) -> Iterator[str]:
-    """All classes above a class, the nearest first; a circle is gone through once."""
-    met, ahead = {name}, deque([name])
-    while ahead and len(met) < MAX_VISITED:
-        for broader in hierarchy.get(ahead.popleft(), ()):
-            if broader not in met:
-                met.add(broader)
-                ahead.append(broader)
+    """All classes above a class, breadth first; a cycle is followed once."""
+    visited, queue = {name}, deque([name])
+    while queue and len(visited) < MAX_VISITED:
+        for broader in hierarchy.get(queue.popleft(), ()):
+            if broader not in visited:
+                visited.add(broader)
+                queue.append(broader)
                 yield broader

@@ -80,10 +80,12 @@ class Baseline(ABC):
         """The predicted value of a leaf of each entity from all of its others, whether or not it has one; None: no prediction."""
         leaf = (of, path)
         readings = [read(self.schema, entity) for entity in entities]
-        of_class = [self._without(leaf, reading) for reading in readings if reading is not None and reading.of == of]
+        of_class = [
+            self._without(leaf, reading) for reading in readings if reading is not None and reading.class_name == of
+        ]
         made = iter(self.predict_leaf(leaf, of_class) if leaf in self.hidden else [NO_PREDICTION] * len(of_class))
         predictions = [
-            next(made) if reading is not None and reading.of == of else NO_PREDICTION for reading in readings
+            next(made) if reading is not None and reading.class_name == of else NO_PREDICTION for reading in readings
         ]
         return [
             prediction.mean if estimate == "mean" and prediction.mean is not None else prediction.value
@@ -122,7 +124,7 @@ class Baseline(ABC):
     def _all_leaves(self, readings: Collection[Reading]) -> HiddenLeaves:
         by_class: dict[str, dict[Path, None]] = {}
         for reading in readings:
-            by_class.setdefault(reading.of, {}).update(dict.fromkeys(reading.leaves))
+            by_class.setdefault(reading.class_name, {}).update(dict.fromkeys(reading.leaves))
         return {
             (of, path): leaves_hidden_with(path, paths)
             for of, paths in by_class.items()
@@ -137,16 +139,16 @@ class Baseline(ABC):
     def _lacks(self, reading: Reading, leaf: Leaf) -> bool:
         """Whether an entity lacks a leaf that is to be filled."""
         of, path = leaf
-        if reading.of != of or path in reading.leaves or isinstance(self.leaf(leaf), Text):
+        if reading.class_name != of or path in reading.leaves or isinstance(self.leaf(leaf), Text):
             return False
         property = self.places[Source(of, pattern(path))].property
         kind = self.schema.classes[of].properties[property].kind
-        return not isinstance(kind, Listed | Mapped) and property not in {*reading.said, *reading.none}
+        return not isinstance(kind, Listed | Mapped) and property not in {*reading.occupied, *reading.absent}
 
     def _filled(self, reading: Reading, leaves: Mapping[Path, Any]) -> Iterator[tuple[Path, Filled]]:
         """Predicted leaves as whole properties, with their known parts; invalid values such as 30 February are left out."""
-        properties = self.schema.classes[reading.of].properties
-        for at in dict.fromkeys(self.places[Source(reading.of, pattern(path))].property for path in leaves):
+        properties = self.schema.classes[reading.class_name].properties
+        for at in dict.fromkeys(self.places[Source(reading.class_name, pattern(path))].property for path in leaves):
             known = {path: value for path, value in reading.leaves.items() if path[: len(at)] == at}
             parts = {path[len(at) :]: value for path, value in {**known, **leaves}.items() if path[: len(at)] == at}
             try:
@@ -164,8 +166,8 @@ class ConstantBaseline(Baseline):
         values: dict[Leaf, list[Any]] = {leaf: [] for leaf in self.hidden}
         for reading in readings:
             for path, value in reading.leaves.items():
-                if (reading.of, path) in values:
-                    values[reading.of, path].append(value)
+                if (reading.class_name, path) in values:
+                    values[reading.class_name, path].append(value)
         self.left_out |= {leaf: "no value to learn from" for leaf, of_leaf in values.items() if not of_leaf}
         constants = {leaf: fit_constant(self.kind(leaf), of_leaf) for leaf, of_leaf in values.items() if of_leaf}
         self.predictions = {leaf: Prediction(constant.value, constant.mean) for leaf, constant in constants.items()}

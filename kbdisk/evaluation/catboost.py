@@ -33,8 +33,7 @@ from kbdisk.data.parse import Reading
 from kbdisk.data.slots import Source
 from kbdisk.entity import Path
 from kbdisk.evaluation.baselines import NO_PREDICTION, Baseline, Estimate, Leaf, Prediction, Progress
-from kbdisk.experts.catboost_settings import by_size, threads, unattended
-from kbdisk.experts.target_scale import TargetScale
+from kbdisk.experts.catboost import TargetScale, by_size, threads, unattended
 from kbdisk.metrics import fit_constant, label, members
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class GBDT(Baseline):
         self.models: dict[Leaf, LeafModel] = {}
         done = 0
         for of in dict.fromkeys(of for of, _ in self.hidden):
-            of_class = [reading for reading in readings if reading.of == of]
+            of_class = [reading for reading in readings if reading.class_name == of]
             self.columns[of] = Columns.fit(self._kinds(of, of_class), of_class, self.filled)
             table = self.columns[of].table(of_class)
             for leaf in (leaf for leaf in self.hidden if leaf[0] == of):

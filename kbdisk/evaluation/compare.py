@@ -136,7 +136,7 @@ def baseline_cases(evaluation: Evaluation, fitted: Baseline, given: float | None
     waiting: dict[tuple[str, int], list[tuple[int, Reading]]] = {}
     for posed, visible in evaluation.batches(given):
         for slot, entity, reading in _asked_readings(evaluation, posed, visible.tolist()):
-            waiting.setdefault((reading.of, slot), []).append((entity, reading))
+            waiting.setdefault((reading.class_name, slot), []).append((entity, reading))
         if sum(map(len, waiting.values())) >= ANSWERED_AT_ONCE:
             yield from _predicted(evaluation, fitted, waiting)
             waiting = {}
@@ -148,7 +148,7 @@ def _asked_leaves(trained: Trained, asked: Collection[Entity], scope: Scope) -> 
     """The leaves that entities will be asked for, each with what is hidden with it."""
     codec = trained.codec
     known = {
-        (reading.of, path)
+        (reading.class_name, path)
         for entity in asked
         if (reading := read(codec.schema, entity)) is not None
         for path in reading.leaves

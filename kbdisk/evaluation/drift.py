@@ -25,9 +25,8 @@ from typing import Any, NamedTuple, Self
 
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
-from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.slots import Source, places_of
-from kbdisk.data.unlearnt import Unlearnt
 from kbdisk.entity import Entity, Path, show
 from kbdisk.inspection import is_class, nearest
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL, Comparing
@@ -128,7 +127,7 @@ class Drift:
             for path, value in self._unlearnt.of(entity_class, entity):
                 if (entity_class.name, path) not in self.codec.unlearnt:
                     self._note(entity_class.name, show(path), UNKNOWN_PROPERTY, entity, value)
-        if reading is None or reading.said:
+        if reading is None or reading.occupied:
             self._refused(entity_class, entity)
 
     def unlike(self, entity: Entity, reading: Reading | None) -> tuple[str, ...]:
@@ -149,7 +148,7 @@ class Drift:
         p_values: list[tuple[float, str]] = []
         count = 0
         for path, value in reading.leaves.items():
-            source = Source(reading.of, pattern(path))
+            source = Source(reading.class_name, pattern(path))
             codec = self._codecs.get(source)
             if codec is not None:
                 of_value = codec.p_values(value)
@@ -194,7 +193,7 @@ class Drift:
 
     def _compare(self, entity: Entity, reading: Reading) -> None:
         """Every value with what training had of it."""
-        of, slots = reading.of, self._slots.get(reading.of, set())
+        of, slots = reading.class_name, self._slots.get(reading.class_name, set())
         unknown: dict[str, Any] = {}
         longer: dict[Path, int] = {}
         for path, value in reading.leaves.items():
@@ -218,7 +217,7 @@ class Drift:
 
     def _unknown_name(self, source: Source) -> str:
         """What to call a path at which training had no value: the property, where it had nothing of that."""
-        property = Source(source.of, self._places[source].property)
+        property = Source(source.class_name, self._places[source].property)
         return self._names[source] if property in self._learnt else show(property.path)
 
     def _longest(self, of: str, path: Path) -> int:
@@ -256,7 +255,7 @@ class Drift:
         known = {
             self._places[source].property
             for source in self._places
-            if source.of == of and self._values[of, self._names[source]]
+            if source.class_name == of and self._values[of, self._names[source]]
         }
         return (
             show(path)

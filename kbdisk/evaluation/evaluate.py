@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, Tokens
+from kbdisk.data.dataset import CHUNK, Batch, Tokens
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import counts_of
@@ -160,7 +159,7 @@ class Evaluation:
         self, given: float | None = None, watch: Progress | None = None, seconds: float | None = None
     ) -> Iterator[Case]:
         """The model's predictions, given all other values or a share of them; a random part where the seconds end earlier."""
-        codec, model, marginals = self.trained.codec, self.trained.fair, Marginals(self.trained.codec)
+        codec, model, marginals = self.trained.codec, self.trained.held_out_model, Marginals(self.trained.codec)
         begun, done = time.monotonic(), 0
         for posed, visible in self.batches(given, in_blocks=seconds is not None):
             if seconds is not None and done and time.monotonic() - begun > seconds:
@@ -210,11 +209,11 @@ class Evaluation:
 
 def _misfit_slots(codec: Codec, entity: Entity, reading: Reading) -> Iterator[int]:
     """The slots with values that do not fit the schema: for a composite its parts, for a list its length."""
-    if reading.said:
+    if reading.occupied:
         misfits: list[Misfit] = []
-        for _ in codec.schema.applied(codec.schema.classes[reading.of], entity, misfits):
+        for _ in codec.schema.applied(codec.schema.classes[reading.class_name], entity, misfits):
             pass
-        table = codec.index.tables[reading.of]
+        table = codec.index.tables[reading.class_name]
         for misfit in misfits:
             paths = (path for path in table.under.get(misfit.path, ()) if without_places(path) == path)
             yield from (table.slot[path] for path in paths)
@@ -305,7 +304,7 @@ def _all_values(codec: Codec, readings: Sequence[Reading]) -> Iterator[Value]:
     """Every value that entities have, with a code or without."""
     for entity, reading in enumerate(readings):
         for path in reading.leaves:
-            slot = codec.slot(reading.of, path)
+            slot = codec.slot(reading.class_name, path)
             if slot is not None:
                 yield entity, slot
 
@@ -367,10 +366,10 @@ def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
     for number, slot in enumerate(codec.slots):
         units.setdefault(slot.unit, []).append(number)
         for count, _ in counts_of(slot.path):
-            places.setdefault((slot.of, count), []).append(number)
+            places.setdefault((slot.class_name, count), []).append(number)
     if whole:
         return [tuple(units[slot.unit]) for slot in codec.slots]
-    return [(number, *places.get((slot.of, slot.path), ())) for number, slot in enumerate(codec.slots)]
+    return [(number, *places.get((slot.class_name, slot.path), ())) for number, slot in enumerate(codec.slots)]
 
 
 def question_batches(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[QuestionBatch]:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.model.estimates import INTERVAL_LEVEL
 
 Key: TypeAlias = tuple[str, str]  # the class and the path of a property, as rows of an evaluation have them

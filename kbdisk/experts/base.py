@@ -1,13 +1,13 @@
-"""Experts and what they share: predictors of one property each, stacked on a model.
+"""The protocol of experts, and the models that combine predictors: `Stacked` for experts, `Ensemble` for networks.
 
 A model has a belief about each asked value. An expert predicts one property: a number, or masses of labels. `Stacked` moves
-what a belief in a number says towards each expert's prediction by the expert's weight, and its answer by another; it takes some
-of the belief's curve along, and gives some of the mass to the surroundings of what is said then. A belief in labels or in a set
-is mixed with each expert's masses by the same weight. The weights of all experts are fitted together, to held-out values
+the estimate of a belief in a number towards each expert's prediction by the expert's weight, and its answer by another weight.
+Part of the density moves along, and part of the mass goes to the surroundings of the new estimate. A belief in labels or in a
+set is mixed with the masses of each expert by one weight. The weights of all experts are fitted together, to held-out values
 (kbdisk.experts.stacking).
 
-A property has one expert, or one weight, for entities with as much visible as is usual and another for those with less:
-experts are found by slot and level.
+A property has one expert, or one weight, for entities with the usual amount of visible values, and another for entities with
+less: experts are found by slot and level.
 
 B entities   T tokens   C classes   q asked tokens of one kind   m of one slot and level   F features   K labels   W widths
 """
@@ -21,29 +21,30 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from kbdisk.data.batch import Batch
-from kbdisk.leaves.belief import Belief, SupportsInterpolation, join_beliefs
+from kbdisk.data import Codec
+from kbdisk.data.dataset import Batch, Tokens
+from kbdisk.leaves.belief import Belief, SupportsAveraging, SupportsInterpolation, join_beliefs
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import Model
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
-LEAST_LEFT = 1e-6  # of the mass: less is what rounding leaves
-MAX_RAISE = 100.0  # by which a belief's mass for labels that an expert does not know is multiplied, at most
+MIN_UNCLAIMED_MASS = 1e-6  # less is due to rounding
+MAX_MASS_FACTOR = 100.0  # by which a belief's mass for labels that an expert does not know is raised
 USUAL, LITTLE = 0, 1  # levels: how much of an entity is visible
 SlotLevel: TypeAlias = tuple[int, int]
-Report: TypeAlias = Callable[[int, int], None]  # how much of a fit is done, of how much
+Report: TypeAlias = Callable[[int, int], None]  # the finished part of a fit, and its total
 
 
 def ignored(done: int, total: int) -> None:
-    """A report to nobody."""
+    """A report without a receiver."""
 
 
 # ---------------------------------------------------------------- how much of an entity is visible
 
 
 def visibility_levels(batch: Batch, visible: Tensor, usual_amount: Tensor) -> Tensor:
-    """(B,) USUAL or LITTLE, by how much of each entity is visible (T,), beside what is usual in its class (C,)."""
+    """(B,) USUAL or LITTLE, by the amount of visible tokens (T,) of each entity and the usual amount in its class (C,)."""
     amount = visible_amount(batch.entity, batch.unit, visible & ~batch.fixed, batch.size)
     return (amount < usual_amount[batch.classes]).long()
 
@@ -71,10 +72,10 @@ def by_slot_and_level(slots: Tensor, levels: Tensor) -> Iterator[tuple[SlotLevel
 
 
 class Inputs(NamedTuple):
-    """What an expert sees of m entities."""
+    """The inputs of an expert for m entities."""
 
     features: Tensor  # (m, F) NaN where hidden
-    entities: Tensor  # (m,) their numbers
+    entities: Tensor  # (m,) hashes of their ids
 
 
 class LabelMasses(NamedTuple):
@@ -88,14 +89,14 @@ Prediction: TypeAlias = Tensor | LabelMasses  # numbers (m,) float64, or labels
 
 
 class Featurizer(Protocol):
-    """Makes features of the visible part of entities."""
+    """Makes features of the visible values of entities."""
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) of what is visible (T,); NaN elsewhere."""
+        """(B, F) of the visible tokens (T,); NaN elsewhere."""
 
 
 class Expert(Protocol):
-    """A predictor of one property."""
+    """Predicts one property."""
 
     def predict(self, inputs: Inputs) -> Prediction:
         """The property of m entities; NaN for a number that the expert does not predict."""
@@ -114,11 +115,11 @@ class WeightedExpert:
     @classmethod
     def unweighted(cls, expert: Expert) -> WeightedExpert:
         """An expert whose weight is not fitted yet."""
-        one = torch.ones((), dtype=torch.float64)
-        return cls(expert, one, one, one.new_zeros(len(AROUND_WIDTHS)), one.new_zeros(()))
+        full = torch.ones((), dtype=torch.float64)
+        return cls(expert, full, full, full.new_zeros(len(AROUND_WIDTHS)), full.new_zeros(()))
 
 
-Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, by which expert, what
+Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, the expert, its prediction
 
 
 @dataclass(frozen=True)
@@ -138,34 +139,62 @@ class ExpertGroup:
         return {slot for slot, _ in self.experts}
 
     def seen(self, batch: Batch, visible: Tensor) -> tuple[Tensor, Tensor]:
-        """(B,) the levels of entities, and (B, F) their features, of what is visible (T,)."""
+        """(B,) the levels of entities, and (B, F) their features, by the visible tokens (T,)."""
         return visibility_levels(batch, visible, self.usual_amount), self.featurizer.table(batch, visible)
 
     def predictions(
         self, asked: Asked, batch: Batch, levels: Tensor, table: Tensor
     ) -> Iterator[tuple[SlotLevel, Tensor, Prediction]]:
-        """Slot and level, rows (m,) of the asked tokens, and what the expert predicts of them."""
+        """Slot and level, rows (m,) of the asked tokens, and the expert's predictions for them."""
         entity = batch.entity[asked.tokens]
         for key, rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
             if key in self.experts:
                 of_rows = entity[rows]
-                prediction = self.experts[key].expert.predict(Inputs(table[of_rows], batch.who[of_rows]))
+                prediction = self.experts[key].expert.predict(Inputs(table[of_rows], batch.id_hash[of_rows]))
                 prediction, predicted_rows = without_nan(prediction, rows)
                 yield key, predicted_rows, prediction
 
 
+class Sides(NamedTuple):
+    """The entities that experts are fitted to, and those that give their weights."""
+
+    training: Tokens
+    held_out: Tokens  # other entities
+    complete: Tokens | None = None  # training with the values that were reserved from it; None: none were
+
+    def to(self, device: torch.device) -> Sides:
+        """The same on a device."""
+        return Sides(*(None if side is None else side.to(device) for side in self))  # type: ignore[arg-type]
+
+
 class Refit(Protocol):
-    """Fits experts to all sides, once they have weights."""
+    """Fits experts to all entities, once they have weights."""
 
     def __call__(self, group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
         """The same experts with the same weights. `seconds` is a limit for boosted trees alone, which take longest."""
 
 
 class Candidates(NamedTuple):
-    """Experts of one kind that learnt from training alone, without weights."""
+    """Experts of one kind that are fitted to training entities alone, without weights."""
 
     group: ExpertGroup
     refitted: Refit
+
+
+class Fit(Protocol):
+    """Fits the experts of one kind for all properties that they can predict, within `seconds`."""
+
+    def __call__(
+        self,
+        codec: Codec,
+        sides: Sides,
+        *,
+        config: Any,
+        seed: int,
+        seconds: float | None = None,
+        report: Report = ignored,
+    ) -> Candidates:
+        """The experts before they have weights, and how they are fitted again once they have some."""
 
 
 def without_nan(prediction: Prediction, rows: Tensor) -> tuple[Prediction, Tensor]:
@@ -177,7 +206,7 @@ def without_nan(prediction: Prediction, rows: Tensor) -> tuple[Prediction, Tenso
 
 
 def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelief:
-    """A belief whose answers and estimates are moved towards each of the predictions, with mass around where they come to lie."""
+    """A belief whose answers and estimates are moved towards each of the predictions, with mass around the new estimates."""
     before = belief.typical()
     answer, estimate = belief.expected().clone(), before.clone()
     around, moved = answer.new_zeros(len(answer), len(AROUND_WIDTHS)), answer.new_zeros(len(answer))
@@ -190,7 +219,7 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
 
 
 def with_labels(kind: str, belief: Any, masses: Sequence[tuple[Tensor, Tensor, LabelMasses]]) -> Any:
-    """A belief in labels or in sets, mixed with what experts say: each of some rows (m,), with a weight ()."""
+    """A belief in labels or in sets, mixed with the masses of experts: each for some rows (m,), with a weight ()."""
     return _blended_sets(belief, masses) if kind == SET else _mixed_with_labels(belief, masses)
 
 
@@ -217,24 +246,24 @@ def _mixed_with_labels(belief: Any, labels: Sequence[tuple[Tensor, Tensor, Label
 
 
 def unclaimed_mass(belief: Any, masses: LabelMasses) -> Tensor:
-    """(m, K) what a belief's mass for an expert's labels has to be lowered by, so that its other labels share what the expert
-    leaves of 1 in proportion to the belief.
+    """(m, K) the belief's part of the mass of an expert's labels.
 
-    A mixture that gives the rest of 1 to the belief as it is counts the expert's labels twice. An expert without any mass, as
-    where no neighbour is found, leaves the belief as it is.
+    The mass that an expert leaves of 1 goes to the labels that it does not know, in proportion to the belief. A mixture with
+    the whole belief would count the expert's labels twice. An expert without any mass, as where there is no neighbour, leaves
+    the belief unchanged.
     """
     total = masses.mass.sum(1, keepdim=True)
     left = (1 - total).clamp(min=0).where(total > 0, 0)
-    if not bool((left > LEAST_LEFT).any()):
+    if not bool((left > MIN_UNCLAIMED_MASS).any()):
         return torch.zeros_like(masses.mass)
     own = belief.probs.double().gather(1, masses.codes)
     others = 1 - own.sum(1, keepdim=True)
-    lowered: Tensor = own * (left / torch.maximum(others, left / MAX_RAISE))
+    lowered: Tensor = own * (left / torch.maximum(others, left / MAX_MASS_FACTOR))
     return lowered
 
 
 class Stacked:
-    """A model with experts stacked on it, one kind upon the other: a model."""
+    """A model with experts stacked on it, kind after kind."""
 
     def __init__(self, model: Model, groups: Sequence[ExpertGroup]) -> None:
         self.model, self.groups = model, groups
@@ -257,12 +286,49 @@ class Stacked:
 
 
 def combined(kind: str, belief: Any, predictions: Sequence[Sequence[Weighted]]) -> Any:
-    """A belief, combined with the predictions of each kind of experts, one after the other."""
+    """A belief combined with the predictions of experts, kind after kind."""
     if isinstance(belief, NumberBelief):
         numbers = [weighted for of_group in predictions for weighted in of_group]
         return _moved(belief, numbers) if numbers else belief
     for of_group in predictions:
-        masses = [(rows, weighted.weight, said) for rows, weighted, said in of_group if isinstance(said, LabelMasses)]
+        masses = [
+            (rows, weighted.weight, prediction)
+            for rows, weighted, prediction in of_group
+            if isinstance(prediction, LabelMasses)
+        ]
         if masses and (kind == SET or isinstance(belief, SupportsInterpolation)):
             belief = with_labels(kind, belief, masses)
     return belief
+
+
+class Ensemble:
+    """The mean of several models; beliefs in sets, texts and links with many targets are those of the first."""
+
+    def __init__(self, members: Sequence[Model]) -> None:
+        self.members = members
+
+    def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
+        """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
+        memos = [None if memo is None else memo.setdefault(f"member {n}", {}) for n in range(len(self.members))]
+        return mean_of(
+            [model(batch, visible, asked, of_model) for model, of_model in zip(self.members, memos, strict=True)]
+        )
+
+
+def mean_of(members: Sequence[Beliefs]) -> Beliefs:
+    """The mean of several models' beliefs about the same tokens."""
+    first, *others = members
+    kinds = {
+        kind: mean_belief(asked, [beliefs.kinds[kind] for beliefs in others]) for kind, asked in first.kinds.items()
+    }
+    presence = first.presence
+    if presence is not None:
+        logits = torch.stack([beliefs.presence["logits"] for beliefs in members if beliefs.presence is not None])
+        presence = {**presence, "logits": logits.sigmoid().mean(0).logit()}
+    return replace(first, kinds=kinds, presence=presence)
+
+
+def mean_belief(asked: Asked, others: Sequence[Asked]) -> Asked:
+    if not isinstance(asked.belief, SupportsAveraging):
+        return asked
+    return replace(asked, belief=asked.belief.averaged([other.belief for other in others]))

@@ -7,7 +7,13 @@ then averaged with further ones, each fitted to all entities but one fold, as fa
 Trees of numbers minimize the log-cosh loss: about squared errors near the truth and absolute ones beyond, so that a few outliers
 do not lead them astray.
 
+Where one other number explains most of a number, a straight line of it takes the place of the trees. Trees tell a birth from a
+death in steps, and nothing beyond the known values; few values make few steps, and a line needs two. Trees that were fitted to
+the residuals of a line were less accurate than the line alone, and so was the mean of both: where the other number is not
+visible, residuals are large, and trees that learn them spoil the rest.
+
 n values of one slot   F features   f of them that one property uses   K labels, or outputs   T trees   d levels of a tree
+P knots
 """
 
 from __future__ import annotations
@@ -36,38 +42,121 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     ignored,
 )
-from kbdisk.experts.catboost_settings import MANY_LABELS, early_stopped, unattended
+from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
-from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
-from kbdisk.experts.line import Line
-from kbdisk.experts.queries import Sides
-from kbdisk.experts.target_scale import TargetScale
+from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.model.estimates import decode_codes
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
-MIN_VALUES = 20  # known values of a slot, below which it has no trees
-MIN_LABEL_COUNT = (
-    50  # entities a label, below which many labels have no trees: regression tells them better, and sooner
-)
+MIN_TREE_VALUES = 20  # known values of a slot, below which it has no trees
+MIN_LABEL_COUNT = 50  # entities a label, below which many labels have no trees: regression is more accurate, and faster
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
-TIMED_TREES = 10  # that tell how long a tree takes
-DEARER = 4  # times the cost of the task that was timed, from which on a tree is timed again
+TIMED_TREES = 10  # by which the seconds of a tree are estimated
+RETIMING_FACTOR = 4  # of the cost of a task to that of the timed one, from which on trees are timed again
 HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a tree takes a half of the time
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 MIN_TREES = 40  # that are planned, however little time is left; at its end fewer are there
 MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
+MIN_LINE_VALUES = 20  # that both numbers are known of
+MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
+MAX_LINE_COLUMNS = 8  # that lines are fitted to: those that explain most by themselves
+SHARE_FITTED_AGAIN = 0.9  # of the values: those with the smallest errors, to which a line is fitted again
+LINE_MARGIN = 0.5  # of the range of the known values: how far a line may lead beyond them
+
+
+# ---------------------------------------------------------------- a line of one other number
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points of the target's scale by another number, or by its logarithm where the target's scale is one of logarithms."""
+
+    column: Tensor  # () of all features
+    knots: Tensor  # (2, P) float64 codes of the other number, and the numbers
+    numbers: Tensor  # (5,) float64: slope, intercept, bounds of the target, the least number of which a log is taken
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """(n, F) features -> (n,) float64; NaN where the other number is not visible"""
+        return self.of(features[:, self.column])
+
+    def of(self, codes: Tensor) -> Tensor:
+        """(n,) codes of the other number -> (n,) float64"""
+        slope, intercept, low, high, least = self.numbers.unbind()
+        numbers = interpolate(self.knots, codes.double())
+        numbers = torch.where(least > 0, torch.maximum(numbers, least).log(), numbers)
+        return (slope * numbers + intercept).clamp(low, high)
+
+    def to(self, device: torch.device) -> Line:
+        """The same on a device."""
+        return Line(*(tensor.to(device) for tensor in vars(self).values()))
+
+    @classmethod
+    def best(
+        cls, codec: Codec, columns: OneHotFeatures, used: Tensor, features: Tensor, target: Tensor, scale: TargetScale
+    ) -> Line | None:
+        """The line of one of the used columns (f,), by features (n, f) and targets (n,), that explains most; None if none does."""
+        best: tuple[float, Line | None] = (0.0, None)
+        slots = columns.slot.cpu()[used]
+        numbers = (columns.label.cpu()[used] < 0).nonzero()[:, 0]
+        if len(numbers) > MAX_LINE_COLUMNS:
+            explained = gains(features[:, numbers], target[:, None])
+            numbers = numbers[explained.topk(MAX_LINE_COLUMNS).indices.sort().values]
+        for place in numbers.tolist():
+            codes = features[:, place]
+            known = ~codes.isnan()
+            if int(known.sum()) < MIN_LINE_VALUES:
+                continue
+            line = _fit_line(codec.slots[int(slots[place])].codec, used[place], codes[known], target, known, scale)
+            if line is not None:
+                both = target[known]
+                apart = float((both - both.median()).abs().sum())
+                gain = apart - float((both - line.of(codes[known])).abs().sum())
+                if gain >= MIN_EXPLAINED * apart:
+                    best = max(best, (gain, line), key=lambda pair: pair[0])
+        return best[1]
+
+
+def _fit_line(
+    codec: Any, column: Tensor, codes: Tensor, target: Tensor, known: Tensor, scale: TargetScale
+) -> Line | None:
+    number_knots, code_knots, _ = codec.map.knots
+    knots = rising_knots(code_knots, number_knots)
+    if knots.shape[1] < 2:
+        return None
+    visible_numbers, y = interpolate(knots, codes.double()), target[known]
+    least = (codec.floor_of_logs or float(visible_numbers.min())) if scale.least else 0.0
+    if scale.least and least <= 0:
+        return None
+    x = visible_numbers.clamp(min=least).log() if scale.least else visible_numbers
+    kept = torch.ones(len(x), dtype=torch.bool)
+    slope, intercept = 0.0, 0.0
+    for _ in range(2):
+        mean, deviation = x[kept].mean(), x[kept].std()
+        if not bool(deviation > 0) or not bool(deviation.isfinite()):
+            return None
+        standard = (x[kept] - mean) / deviation
+        slope = float((standard * (y[kept] - y[kept].mean())).sum() / standard.square().sum() / deviation)
+        intercept = float(y[kept].mean()) - slope * float(mean)
+        errors = (y - slope * x - intercept).abs()
+        kept = errors <= errors.quantile(SHARE_FITTED_AGAIN)
+    low, high = float(target.min()), float(target.max())
+    margin = LINE_MARGIN * (high - low)
+    numbers = torch.tensor([slope, intercept, low - margin, high + margin, least], dtype=torch.float64)
+    return Line(column, knots, numbers)
 
 
 # ---------------------------------------------------------------- the expert
@@ -166,7 +255,7 @@ class BoostedTrees:
     labels: Tensor  # (K,) the codes of the classes; none of a number
     label_share: Tensor  # () float64, of all values: those that are one of these labels
     scale: TargetScale | None  # of a number
-    line: Line | None = None  # of a number, said in the place of the trees where the other number is visible
+    line: Line | None = None  # of a number, in the place of the trees where the other number is visible
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
@@ -195,7 +284,7 @@ def fit(
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
     examples = OneHotExamples(sides, config.values, config.columns, seed)
-    enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_VALUES]
+    enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
     builders = {
         slot: partial(Task.build, codec, slot, values, examples.features, config)
         for slot, values in sorted(enough, key=lambda item: _estimated_cost(codec, config, *item))
@@ -230,7 +319,7 @@ class Task:
     features: Tensor  # (n, f)
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
-    line: Line | None = None  # of a number, where another one tells it
+    line: Line | None = None  # of a number, where another number explains it
 
     @classmethod
     def build(
@@ -312,7 +401,7 @@ class Task:
         varies = len(features) > 0 and bool((features != features[:1]).any())
         return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
-    def fit(self, training: Tensor, seed: int, pace: Pace) -> Trees:
+    def fit(self, training: Tensor, seed: int, time_limit: TimeLimit) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
         Labels that only the rest has are added to the training values.
@@ -330,7 +419,7 @@ class Task:
         validation = training if bool(training.all()) else ~training
         start = log_shares(self.target[training], K)
         pools = self._pool(training, used, start), self._pool(validation, used, start)
-        trees = Trees.of(pace.fit(settings, pools, self.cost)).among(used, len(start))
+        trees = Trees.of(time_limit.fit(settings, pools, self.cost)).among(used, len(start))
         unit = 1 if K else STEEPNESS
         return replace(trees, leaves=trees.leaves / unit, start=trees.start / unit + start)
 
@@ -376,7 +465,7 @@ class Fitting:
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
     boosters: dict[int, list[Trees]] = field(default_factory=dict)
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
-    pace: Pace = field(default_factory=lambda: Pace())
+    time_limit: TimeLimit = field(default_factory=lambda: TimeLimit())
 
     def fit_first(self, seconds: float | None, report: Report) -> dict[SlotLevel, WeightedExpert]:
         """The first booster of each slot, without a weight yet."""
@@ -389,22 +478,22 @@ class Fitting:
             task = build()
             if task is not None:
                 limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.builders) - done)
-                self.pace.end = None if limit is None else begun + limit
-                if self._fit_one(task):
+                self.time_limit.end = None if limit is None else begun + limit
+                if self._fit_first(task):
                     experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
             report(done + 1, len(self.builders))
         report(len(self.builders), len(self.builders))
         return experts
 
-    def _fit_one(self, task: Task) -> bool:
-        """Fit the first booster of a slot; False where its values tell too little."""
+    def _fit_first(self, task: Task) -> bool:
+        """Fit the first booster of a slot; False where its values do not differ enough."""
         count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
         training = folds_of(task.entities, count, self.seed) > 0
         if not task.can_learn(training):
             return False
         begun = time.monotonic()
         self.tasks[task.slot] = task
-        self.boosters[task.slot] = [task.fit(training, self.seed, self.pace)]
+        self.boosters[task.slot] = [task.fit(training, self.seed, self.time_limit)]
         self.fit_seconds[task.slot] = time.monotonic() - begun
         return True
 
@@ -430,8 +519,8 @@ class Fitting:
             left = math.inf if end is None else end - time.monotonic()
             training = folds[slot] != fold
             if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
-                self.pace.end = end
-                self.boosters[slot].append(tasks[slot].fit(training, self.seed + fold, self.pace))
+                self.time_limit.end = end
+                self.boosters[slot].append(tasks[slot].fit(training, self.seed + fold, self.time_limit))
             report(done, len(order))
         return {
             key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))
@@ -440,18 +529,20 @@ class Fitting:
 
 
 @dataclass
-class Pace:
-    """How long trees take, and until when there is time: what is known of one booster tells it of the next."""
+class TimeLimit:
+    """The time limit of boosters, and the seconds of a tree, by the boosters before."""
 
     end: float | None = None  # by time.monotonic
     seconds_of_cost: float | None = None  # of a tree, for a task whose cost is 1
-    timed_cost: int = 0  # of the task that told this
+    timed_cost: int = 0  # of the task that was timed
 
     def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
         """A booster with as many trees as there is time for, and a larger learning rate where these are few."""
         if self.end is None:
             return _fit(settings, *pools)
-        if self.seconds_of_cost is None or cost > DEARER * self.timed_cost:  # of a cheap one most time is its setup
+        if (
+            self.seconds_of_cost is None or cost > RETIMING_FACTOR * self.timed_cost
+        ):  # of a cheap one most time is its setup
             self._timed({**settings, "iterations": TIMED_TREES}, pools, cost)
         assert self.seconds_of_cost is not None
         iterations = int(max(self.end - time.monotonic(), 0) / (self.seconds_of_cost * cost))
@@ -478,7 +569,7 @@ def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
 
 @dataclass
 class _Until:
-    """CatBoost asks it after each tree whether to go on."""
+    """CatBoost's callback after each tree: whether to continue."""
 
     end: float
     iterations: int = 0

@@ -1,16 +1,14 @@
-"""Settings of the experts: one dataclass for each, one table of all.
+"""Settings of the experts: one dataclass for each row of `kbdisk.experts.EXPERTS`.
 
 `share` is the part of a time budget that an expert's fit may use; 0 leaves the expert out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 MAX_NEIGHBOURS = 1 << 12
-FITTED_ON_HELD_OUT = ("label_regression", "boosted_trees")  # these are fitted again on held-out entities, too
 MAX_POINTS = 1 << 13  # the time of a Gaussian process grows with the cube of its points
 
 
@@ -119,17 +117,6 @@ class PresenceTreesConfig:
     def __post_init__(self) -> None:
         _require_share(self.share)
         _require_at_least(1, self, "entities", "columns", "screened")
-
-
-CONFIGS: Mapping[str, type[Any]] = {  # by the name of the expert, of its table in a run file and of its field of `Run`
-    "latent_knn": LatentKNNConfig,
-    "knn": KNNConfig,
-    "gaussian_process": GaussianProcessConfig,
-    "label_regression": LabelRegressionConfig,
-    "boosted_trees": BoostedTreesConfig,
-    "given_only": GivenOnlyConfig,
-    "presence_trees": PresenceTreesConfig,
-}
 
 
 def _require_share(share: float) -> None:

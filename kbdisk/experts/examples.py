@@ -1,4 +1,4 @@
-"""Known values with what is visible beside each: what an expert of one property learns from.
+"""Training examples of the experts of one property: known values with the values that are visible beside each.
 
 n values of one slot   F features   K labels
 """
@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
-from kbdisk.experts.base import SET, ExpertGroup, SlotLevel, WeightedExpert
+from kbdisk.data.dataset import Batch, Tokens
+from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import Sides, chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
@@ -34,7 +33,7 @@ class Examples:
         return sum(map(len, self.codes))
 
     def append(self, table: Tensor, rows: Tensor, codes: Tensor, entities: Tensor) -> None:
-        """Add values. A table is shared by all slots, so the column of a value's own slot may tell it."""
+        """Add values. A table is shared by all slots, so the column of a value's own slot may disclose it."""
         for parts, part in zip(vars(self).values(), (table, rows, codes, entities), strict=True):
             parts.append(part)
 
@@ -63,7 +62,7 @@ class OneHotExamples:
         return ExpertGroup(self.features, self.usual_amount, experts)
 
     def all(self) -> list[Mapping[int, Examples]]:
-        """Those of training entities, with the reserved values, and of held-out ones."""
+        """The examples of training entities, with the reserved values, and of held-out entities."""
         complete, held_out = self.sides.complete, self.sides.held_out
         first = self.training if complete is None else self._of(complete, self.drawn)
         return [first, self._of(held_out, draw_entities(held_out, self.max_values, self.generator))]
@@ -78,7 +77,7 @@ class OneHotExamples:
         return examples
 
     def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:
-        """Add the masked tokens (T,), each beside what is visible (T,) of other slots."""
+        """Add the masked tokens (T,), each beside the visible tokens (T,) of other slots."""
         table = self.features.table(batch, visible).cpu()
         for kind in batch.spans.keys() & self.kinds:
             start, end = batch.spans[kind]
@@ -89,7 +88,7 @@ class OneHotExamples:
                 if kind == SET:  # each member is a value
                     row, member = (codes >= 0).nonzero().unbind(1)
                     entity, codes = entity[row], codes[row, member]
-                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.who[entity].cpu())
+                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu())
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

@@ -64,15 +64,15 @@ def _between_bins(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def binned(x: Tensor) -> Tensor:
-    """(n, F) the bin of each value; the last is of what is not known. Up to `BINS` distinct values have a bin each."""
+    """(n, F) the bin of each value; the last bin is for unknown values. Up to `BINS` distinct values have a bin each."""
     return torch.cat([_binned(columns) for columns in x.split(COLUMNS_AT_ONCE, 1)], 1)
 
 
 def _binned(x: Tensor) -> Tensor:
     """(n, F) the bin of each value, by sorting all columns at once."""
-    values, order = x.double().where(x.isfinite(), torch.nan).sort(0)  # what is not known comes last
+    values, order = x.double().where(x.isfinite(), torch.nan).sort(0)  # unknown values come last
     known = ~values.isnan()
-    distinct = torch.zeros_like(order)  # how many smaller distinct values there are
+    distinct = torch.zeros_like(order)  # the number of smaller distinct values
     distinct[1:] = ((values[1:] != values[:-1]) & known[1:]).cumsum(0)
     are_few = distinct.max(0).values < BINS
     place = (known.sum(0) - 1).clamp(min=0) * _levels(x)  # (BINS - 1, F)

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.experts.base import SET
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.registry import LEARNT_KINDS
@@ -40,7 +40,7 @@ NUMBER_HASH, LABEL_HASH, TEXT_HASH = 8, 12, 48  # columns of a number's hash, of
 LABELLED = ("category", "link")
 BUCKETS = 1 << 15  # of character n-grams
 MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
-MIXER = -0x61C8864680B583EB  # odd, mixes the bits of what is hashed
+MIXER = -0x61C8864680B583EB  # odd, mixes the bits of hashed keys
 
 ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
 MAX_LABEL_COLUMNS = 64  # of one property
@@ -86,12 +86,12 @@ class HashedFeatures:
         widths: dict[str, int] = {}
         block_counts: dict[str, int] = {}
         for number in slots.tolist():
-            slot, group = codec.slots[number], codec.together(number)
+            slot, group = codec.slots[number], codec.group_of(number)
             start[number], blocks[number] = widths.get(group, 0), block_counts.get(group, 0)
             widths[group] = int(start[number]) + sum(blocks_of(slot.kind))
             block_counts[group] = int(blocks[number]) + len(blocks_of(slot.kind))
         made = {
-            kind: columns.make([slot.codec for slot in codec.slots if slot.kind == kind], codec.words)
+            kind: columns.make([slot.codec for slot in codec.slots if slot.kind == kind], codec.tokenizer)
             for kind in LEARNT_KINDS
             if (columns := _columns_of(kind)) is not None
         }
@@ -110,7 +110,7 @@ class HashedFeatures:
         """(F,) the block of each column for entities that have a slot; -1: none."""
         block = torch.full((self.width,), -1)
         for number, other in enumerate(codec.slots):
-            if codec.together(number) == codec.together(slot) and self.start[number] >= 0:
+            if codec.group_of(number) == codec.group_of(slot) and self.start[number] >= 0:
                 sizes = torch.tensor(blocks_of(other.kind))
                 of_columns = torch.arange(len(sizes)).repeat_interleave(sizes)
                 start = int(self.start[number])
@@ -125,7 +125,7 @@ class HashedFeatures:
         return table
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) of what is visible (T,); NaN elsewhere. Several values of one slot, such as incoming links, are a mean."""
+        """(B, F) of the visible tokens (T,); NaN elsewhere. Several values of one slot, such as incoming links, are a mean."""
         table = torch.full((batch.size, self.width), torch.nan, device=batch.entity.device)
         for kind in batch.spans.keys() & self.kinds.keys():
             start, end = batch.spans[kind]
@@ -145,13 +145,13 @@ def most_frequent_slots(codec: Codec, most: int) -> Tensor:
     slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, slot in enumerate(codec.slots):
         if blocks_of(slot.kind) and slot.count:
-            slots[codec.together(number)].append((-slot.count, number))
+            slots[codec.group_of(number)].append((-slot.count, number))
     chosen = sorted(number for group in slots.values() for _, number in sorted(group)[:most])
     return torch.tensor(chosen, dtype=torch.long)
 
 
 def known_labels(batch: Batch, kind: str, among: Tensor) -> Tensor:
-    """Which of a kind's tokens are among some (n,), without the labels that the codec does not know (-1)."""
+    """The tokens of a kind that are among some (n,), without labels that the codec does not know (-1)."""
     tokens = among.nonzero()[:, 0]
     return tokens[batch.values[kind][tokens] >= 0] if kind in LABELLED else tokens
 
@@ -226,7 +226,7 @@ class OneHotFeatures:
         return (self.slot != slot).nonzero()[:, 0]
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) float32 of what is visible (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
+        """(B, F) float32 of the visible tokens (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
 
         Where a slot has several labels, such as links from several entities, the column of each is 1.
         """

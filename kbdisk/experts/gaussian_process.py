@@ -27,8 +27,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
@@ -38,6 +37,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
@@ -52,11 +52,10 @@ from kbdisk.experts.features import (
     known_labels,
     most_frequent_slots,
 )
-from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.experts.queries import Masked, Sides, chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.queries import Masked, chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.weights import limited
 from kbdisk.model.estimates import decode_codes
-from kbdisk.model.optimizers import AdamW
+from kbdisk.model.optimizers import AdamW, linear_decay
 
 STEPS, LEARNING_RATE = 60, 0.15  # of Adam, for the kernel
 BATCH_POINTS = 160  # of a step
@@ -64,8 +63,8 @@ PRIOR_DEVIATION = 2.0  # of the logarithm of a kernel parameter, around its init
 INITIAL_NOISE = 0.1  # of the variance of the values
 MIN_NOISE = 1e-6  # of the variance of the process: rounding leaves nothing to factor below it
 
-KINDS = {NUMBER, "category"}
-MIN_VALUES = 20  # known values of a property, below which it has no process
+PROCESS_KINDS = {NUMBER, "category"}
+MIN_PROCESS_VALUES = 20  # known values of a property, below which it has no process
 MAX_REPEATS = 2  # of an entity among the masked values: alone, and with the rest of a composite
 MASKING_SHARE = 0.2  # of the time, at most: for masking known values
 INVERSE_TEMPERATURES = torch.logspace(-1, 1.5, 26, dtype=torch.float64)
@@ -156,7 +155,7 @@ def noise_of(kernel: Kernel, x: Tensor) -> Tensor:
 
 
 def _negative_log_likelihood(kernel: Kernel, x: Tensor, y: Tensor) -> Tensor:
-    """Of the values, without the constant; NaN where the covariance has no Cholesky factor."""
+    """The negative log-likelihood of the values, without the constant; NaN where the covariance has no Cholesky factor."""
     factor, failed = torch.linalg.cholesky_ex(_covariance(kernel, x))
     if failed:
         return torch.full_like(kernel.noise, math.nan)
@@ -237,7 +236,7 @@ class GaussianProcess:
     def _own_weight(self, x: Tensor, covariance: Tensor, row: Tensor) -> Tensor:
         """(k,) how much more the outputs at x (k, F) have of the coefficients of these points (k,) than without these points.
 
-        Where x is the point itself, as where the same is visible, the diagonal of the inverse covariance tells it.
+        Where x is the point itself, as where the same values are visible, it follows from the diagonal of the inverse covariance.
         """
         relevant = (self.kernel.linear > 0) | (self.kernel.rbf > 0)
         if torch.equal(x[:, relevant], self._x[row][:, relevant]):
@@ -248,7 +247,7 @@ class GaussianProcess:
 
     @cached_property
     def _noise(self) -> Tensor:
-        """() of each point, with what is added so that the covariance has an inverse."""
+        """() the noise of each point, with the jitter that makes the covariance invertible."""
         return noise_of(self.kernel, self._x)
 
     @cached_property
@@ -312,10 +311,15 @@ def few_valued_slots(tokens: Tokens, config: GaussianProcessConfig) -> Tensor:
     """(S,) the slots of numbers and labels with enough values for a process, and not too many."""
     counts = tokens.slot[tokens.free].bincount(minlength=len(tokens.layout.fixed))
     is_kind = torch.zeros_like(tokens.layout.fixed)
-    for kind in tokens.layout.spans.keys() & KINDS:
+    for kind in tokens.layout.spans.keys() & PROCESS_KINDS:
         start, end = tokens.layout.spans[kind]
         is_kind[start:end] = True
-    return is_kind & (counts >= MIN_VALUES) & (counts <= config.max_values)
+    return is_kind & (counts >= MIN_PROCESS_VALUES) & (counts <= config.max_values)
+
+
+def applies(codec: Codec, training: Tokens, held_out: Tokens, config: GaussianProcessConfig) -> bool:
+    """Whether some property has few enough values for a process."""
+    return bool(few_valued_slots(training, config).any())
 
 
 class ExampleMaker:
@@ -344,14 +348,14 @@ class ExampleMaker:
 
     def _append(self, values: dict[int, KnownValues], batch: Batch, masked: Masked) -> None:
         table = self.featurizer.table(batch, masked.visible)
-        for kind in batch.spans.keys() & KINDS:
+        for kind in batch.spans.keys() & PROCESS_KINDS:
             start, end = batch.spans[kind]
             tokens = known_labels(batch, kind, masked.tokens[start:end])
             entity, codes = batch.entity[start + tokens], batch.values[kind][tokens]
             for (slot, level), rows in by_slot_and_level(batch.slot[start + tokens], masked.levels[start + tokens]):
                 if level == USUAL and self.slots[slot] and values[slot].count < MAX_REPEATS * self.config.points:
                     features = self.featurizer.hide(table[entity[rows]], self.codec, slot)
-                    values[slot].append(features, codes[rows], batch.who[entity[rows]])
+                    values[slot].append(features, codes[rows], batch.id_hash[entity[rows]])
 
     def labels(self, slot: int, known: KnownValues) -> Tensor:
         """(t,) the labels among the values; none of numbers."""
@@ -377,11 +381,11 @@ class ExampleMaker:
 
     def block(self, slot: int, examples: Examples) -> Tensor:
         """(F,) the block of each feature; -1 for features that are always hidden, and for the hashes of numbers."""
-        group = self.codec.together(slot)
+        group = self.codec.group_of(slot)
         block = self.featurizer.block(self.codec, slot)
         for number, other in enumerate(self.codec.slots):
             start = int(self.featurizer.start[number])
-            if self.codec.together(number) == group and other.kind == NUMBER and start >= 0:
+            if self.codec.group_of(number) == group and other.kind == NUMBER and start >= 0:
                 hashes = start + sum(NUMBER_COLUMNS.blocks) - NUMBER_HASH
                 block[hashes : hashes + NUMBER_HASH] = -1
         return torch.where((~examples.features.isnan()).any(0), block.to(examples.features.device), -1)
@@ -411,7 +415,7 @@ def fit(
     known = {
         slot: values
         for slot, values in maker.known_values(tokens, masking_seconds).items()
-        if values.count >= MIN_VALUES
+        if values.count >= MIN_PROCESS_VALUES
     }
     experts: dict[SlotLevel, WeightedExpert] = {}
     examples: dict[int, Examples] = {}
@@ -443,7 +447,11 @@ def _fit_process(
     maker: ExampleMaker, slot: int, examples: Examples, labels: Tensor, seconds: float | None
 ) -> GaussianProcess | None:
     """The process of a property; None where its values or features do not differ, or there is no time."""
-    if len(examples.y) < MIN_VALUES or len(labels) > maker.config.labels or (seconds is not None and seconds <= 0):
+    if (
+        len(examples.y) < MIN_PROCESS_VALUES
+        or len(labels) > maker.config.labels
+        or (seconds is not None and seconds <= 0)
+    ):
         return None
     examples = examples.first(maker.config.points)
     block = maker.block(slot, examples)

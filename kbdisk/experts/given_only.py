@@ -1,8 +1,8 @@
 """The given-only answer: the model is asked a second time for numbers, with only the given properties visible.
 
-Of nuclei z and n are always given, and predict the radius better than they do together with a half-life. What else is
-visible helps with most properties and misleads with some. So the second answer is an expert like others: its weight is
-fitted to held-out values, property by property. It is left out for entities that lack what most of their class are given.
+For nuclei z and n are always given, and predict the radius better than together with a half-life. Other visible values help
+with most properties and mislead with some. So the second answer is an expert like others: its weight is fitted to held-out
+values, property by property. It is left out for entities that lack given properties which most of their class have.
 
 B entities   T tokens   S slots   C classes
 """
@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import (
     LITTLE,
     USUAL,
@@ -25,13 +25,14 @@ from kbdisk.experts.base import (
     Inputs,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     Stacked,
     WeightedExpert,
     ignored,
 )
 from kbdisk.experts.config import GivenOnlyConfig
-from kbdisk.experts.queries import Sides, usual_amounts
+from kbdisk.experts.queries import usual_amounts
 from kbdisk.experts.stacking import stack
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.diffusion import Model
@@ -41,7 +42,7 @@ REQUIRED_FILL = 0.5  # of a class: a given property that more entities have is r
 
 @dataclass(frozen=True)
 class GivenProperties:
-    """Which properties are given."""
+    """The properties with the role `given`, and the numbers that are predicted from them."""
 
     slots: Tensor  # (S,) whether a slot is given
     required: Tensor  # (S,) whether most of its class have it, too
@@ -123,6 +124,11 @@ class GivenOnly:
         slots = torch.tensor(sorted({slot for slot, _ in self.experts}), device=self.usual_amount.device)
         group = ExpertGroup(GivenOnlyFeatures(model, self.given, slots), self.usual_amount, self.experts)
         return Stacked(model, [group])
+
+
+def applies(codec: Codec, training: Tokens, held_out: Tokens, config: GivenOnlyConfig) -> bool:
+    """Whether some number may have a second answer, and values that are held out to weigh it."""
+    return len(held_out) > 0 and bool(GivenProperties.of(codec).numbers)
 
 
 @torch.no_grad()

@@ -24,8 +24,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts import kriging
 from kbdisk.experts.base import (
     USUAL,
@@ -35,6 +34,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
@@ -42,10 +42,8 @@ from kbdisk.experts.base import (
 )
 from kbdisk.experts.config import KNNConfig
 from kbdisk.experts.features import HashedFeatures, known_labels, most_frequent_slots
-from kbdisk.experts.linear_decay import linear_decay
 from kbdisk.experts.queries import (
     Masked,
-    Sides,
     chunks,
     draw_entities,
     masked_alone,
@@ -54,16 +52,16 @@ from kbdisk.experts.queries import (
 )
 from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
 from kbdisk.model.estimates import decode_codes
-from kbdisk.model.optimizers import AdamW
+from kbdisk.model.optimizers import AdamW, linear_decay
 
-KINDS = ("number", "category", "link")
+KNN_KINDS = ("number", "category", "link")
 STEEPNESSES = (0.5, 1.0, 2.0, 4.0)  # of weights, in parts of the steepness with which the metric was fitted
 NUMBER_PREDICTORS = len(STEEPNESSES) + len(kriging.SETTINGS) + 1  # the last: the mean of all known values
 SCALE_NEIGHBOUR = 8  # the lengths of kriging are in parts of the distance to this neighbour
 MAX_DISTANCES = 1 << 22  # or features of neighbours, computed at once
 MIN_SCALE = 1e-6  # of a squared distance
 
-MIN_VALUES = 50  # known values of a property, and queries, below which it has no neighbours
+MIN_KNN_VALUES = 50  # known values of a property, and queries, below which it has no neighbours
 MIXTURE_QUERIES = 1024  # that the mixture is fitted to, at most
 MIXTURE_BATCH = 128
 MIXTURE_PRIOR = 1.0  # queries that each predictor has to itself
@@ -282,8 +280,8 @@ def _known_entities(
     for part in chunks(tokens, chosen):
         batch = tokens.batch(part)
         tables.append(features.table(batch, batch.known).half())
-        numbers.append(batch.who)
-        for kind in batch.spans.keys() & set(KINDS):
+        numbers.append(batch.id_hash)
+        for kind in batch.spans.keys() & set(KNN_KINDS):
             start, end = batch.spans[kind]
             known = known_labels(batch, kind, (batch.known & ~batch.fixed)[start:end])
             slots, counts = batch.slot[start + known].unique_consecutive(return_counts=True)
@@ -345,7 +343,7 @@ def _masked(batch: Batch, tokens: Tokens, usual_amount: Tensor, rounds: int, gen
 
 def _by_place(batch: Batch, masked: Masked) -> Iterator[tuple[SlotLevel, Tensor]]:
     """The places of masked values, each with the entities (n,) that they are of."""
-    for kind in batch.spans.keys() & set(KINDS):
+    for kind in batch.spans.keys() & set(KNN_KINDS):
         start, end = batch.spans[kind]
         tokens = start + known_labels(batch, kind, masked.tokens[start:end])
         for key, rows in by_slot_and_level(batch.slot[tokens], masked.levels[tokens]):
@@ -409,7 +407,7 @@ def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[i
     places = (
         key
         for key, of_key in queries.items()
-        if key[0] in of_one_value and len(of_key) >= MIN_VALUES and len(values.get(key[0], ())) >= MIN_VALUES
+        if key[0] in of_one_value and len(of_key) >= MIN_KNN_VALUES and len(values.get(key[0], ())) >= MIN_KNN_VALUES
     )
     return sorted(places, key=lambda key: (key[1] != USUAL, key))
 

@@ -27,6 +27,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     ignored,
@@ -35,20 +36,19 @@ from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import Sides
 from kbdisk.model.optimizers import LBFGS
 
-MIN_VALUES = 20  # known values of a slot, below which it has no regression
+MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
-VALIDATION_FOLDS = 5  # one of them tells which penalty is best
+VALIDATION_FOLDS = 5  # one of them selects the penalty
 MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
-STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few tell which penalty is best
-FAR = 3.0  # standard deviations, beyond which a number is no further off
+STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few are to select the penalty
+MAX_DEVIATIONS = 3.0  # standard deviations, beyond which a number is no further off
 
 
 @dataclass(frozen=True)
 class Design:
-    """How columns become the inputs of a regression."""
+    """The design of a regression: its inputs from columns."""
 
     columns: Tensor  # (f,) which of all
     mean: Tensor  # (f,) 0 of flags
@@ -57,7 +57,7 @@ class Design:
 
     @classmethod
     def of(cls, features: Tensor, columns: Tensor, is_number: Tensor) -> Design:
-        """The design for some columns, by what is known of them (n, f)."""
+        """The design for some columns, by their known values (n, f)."""
         known = ~features.isnan()
         count = known.sum(0).clamp(min=1)
         values = features.nan_to_num(0.0).double()
@@ -69,7 +69,7 @@ class Design:
 
     def __call__(self, features: Tensor) -> Tensor:
         """(n, f) -> (n, f + p): flags and standardized numbers, 0 where unknown; then whether each number is known."""
-        scaled = ((features - self.mean) / self.deviation).clamp(-FAR, FAR).nan_to_num(0.0)
+        scaled = ((features - self.mean) / self.deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS).nan_to_num(0.0)
         return torch.cat([scaled, (~features[:, self.numbers].isnan()).to(scaled.dtype)], 1)
 
     def to(self, device: torch.device) -> Design:
@@ -88,7 +88,7 @@ class LabelRegression:
     label_share: Tensor  # () float64, the share of all values that are one of these labels
 
     def predict(self, inputs: Inputs) -> Prediction:
-        """How likely each label is."""
+        """The probabilities of labels."""
         row = self.design(inputs.features[:, self.design.columns])
         chances = F.linear(row, self.coefficients, self.bias).double().softmax(1)
         return LabelMasses(self.labels.expand(len(chances), -1), self.label_share * chances)
@@ -167,7 +167,7 @@ class Task:
         """None where there is nothing to learn."""
         codes = torch.cat(examples.codes)
         labels = commonest_labels(codes, config.labels)
-        if len(codes) < MIN_VALUES or len(labels) < 2:
+        if len(codes) < MIN_REGRESSION_VALUES or len(labels) < 2:
             return None
         is_label = torch.isin(codes, labels)
         target = torch.searchsorted(labels, codes[is_label])

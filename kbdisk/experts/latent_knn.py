@@ -1,6 +1,6 @@
 """k nearest neighbours in the network's latent space.
 
-Asked for a property, the network makes a vector of what is visible. Entities with nearly the same vector have nearly the
+Asked for a property, the network makes a vector of the visible values. Entities with nearly the same vector have nearly the
 same value, often the very same. So a belief gives some of its mass to the values of the nearest neighbours, and an answer
 in numbers is a weighted mean of the network's answers, of means of the neighbours, and of kriging among them. The weights
 of each property are fitted to held-out values.
@@ -25,8 +25,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts import kriging
 from kbdisk.experts.base import Report, SlotLevel, by_slot_and_level, visibility_levels
 from kbdisk.experts.config import LatentKNNConfig
@@ -40,7 +39,7 @@ from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.masking import shuffled
 from kbdisk.model.network import DiSK
 
-KINDS = ("number", "category", "link", "text")  # whose beliefs can take mass from neighbours
+LATENT_KINDS = ("number", "category", "link", "text")  # whose beliefs can take mass from neighbours
 SCALE_NEIGHBOUR = 8  # reaches are in parts of the squared distance to this neighbour
 REACHES = (0.1, 0.4, 1.6, 6.4)  # how far the weights of neighbours reach
 OWN_ANSWERS = 2  # of a belief in a number
@@ -50,7 +49,7 @@ MIN_DEVIATION = 1e-3  # of a component of the vectors
 MIN_SCALE = 1e-6  # of a squared distance, in each dimension
 MIN_OWN_WEIGHT = 1e-12  # of the belief's own answers, which are all there is without neighbours
 
-MIN_VALUES = 50  # held-out values of all properties of a kind, below which nothing is fitted
+MIN_LATENT_VALUES = 50  # held-out values of all properties of a kind, below which nothing is fitted
 MIN_WEIGHT = 0.02  # of all neighbours, below which a property has no index
 MIN_PROBABILITY = 1e-30  # whose logarithm is taken
 HELD_OUT_PART, MIN_HELD_OUT_VALUES = (
@@ -77,9 +76,9 @@ class LatentValues(NamedTuple):
     entities: Tensor  # (n,)
 
     @classmethod
-    def concatenated(cls, several: Sequence[LatentValues]) -> LatentValues:
-        """All of them."""
-        vectors, codes, entities = zip(*several, strict=True)
+    def concatenated(cls, parts: Sequence[LatentValues]) -> LatentValues:
+        """All values of some parts."""
+        vectors, codes, entities = zip(*parts, strict=True)
         return cls(torch.cat(vectors), concatenated_codes(codes), torch.cat(entities))
 
     def shuffled(self, generator: Generator) -> LatentValues:
@@ -141,7 +140,8 @@ class LatentIndex:
         )
 
     def neighbours(self, vectors: Tensor, entities: Tensor, held_out: Tensor, count: int) -> Neighbours:
-        """Of queries with vectors (m, D): no value of the same entity (m,), none held out for a held-out one (m,)."""
+        """The neighbours of queries with vectors (m, D), without values of the same entity (m,), and without held-out values for a
+        held-out entity (m,)."""
         at = (vectors.float() - self.mean) / self.deviation
         keys = self.keys.float()
         lengths = keys.square().sum(1)
@@ -152,7 +152,7 @@ class LatentIndex:
             excluded = (numbers[:, None] == self.entities) | (are_held_out[:, None] & self.held_out)
             square = square.clamp(min=0).masked_fill(excluded, torch.inf)
             nearest.append(square.topk(min(count, len(keys)), largest=False))
-        square, rows = (torch.cat(several).double() for several in zip(*nearest, strict=True))
+        square, rows = (torch.cat(parts).double() for parts in zip(*nearest, strict=True))
         rows, scale = rows.long(), _scale(square) + MIN_SCALE * at.shape[1]
         return Neighbours(self.codes[rows], _reach_weights(square, scale), at, rows, square.isfinite(), scale)
 
@@ -188,10 +188,10 @@ class LatentIndex:
         return self.around * near.exists.any(1, keepdim=True)
 
 
-def concatenated_codes(several: Sequence[Tensor]) -> Tensor:
+def concatenated_codes(parts: Sequence[Tensor]) -> Tensor:
     """Codes (n, ...) as one tensor, texts padded to the longest."""
-    shape = max(codes.shape[1:] for codes in several)
-    return torch.cat([padded_codes(codes, shape) for codes in several])
+    shape = max(codes.shape[1:] for codes in parts)
+    return torch.cat([padded_codes(codes, shape) for codes in parts])
 
 
 def padded_codes(codes: Tensor, shape: Sequence[int]) -> Tensor:
@@ -234,7 +234,7 @@ class LatentKNN:
         return any(index.codes.is_floating_point() for index in self.indices.values())
 
     def combine(self, beliefs: Beliefs, batch: Batch, visible: Tensor) -> Beliefs:
-        """Beliefs of the network, given what is visible (T,), combined with the neighbours' values."""
+        """Beliefs of the network, given the visible tokens (T,), combined with the neighbours' values."""
         levels = visibility_levels(batch, visible, self.usual_amount)
         kinds = {kind: self._combine(batch, kind, asked, levels) for kind, asked in beliefs.kinds.items()}
         return replace(beliefs, kinds=kinds)
@@ -251,7 +251,7 @@ class LatentKNN:
                 return asked
             # as where another number that is asked has an index: no answer depends on what else is asked
             return replace(asked, belief=asked.belief.with_answer(asked.belief.expected()))
-        entities = batch.who[entity]
+        entities = batch.id_hash[entity]
         held_out = torch.isin(entities, self.held_out)
         n, K, kernels = len(slots), self.neighbours, asked.belief.kernels
         are_numbers = isinstance(asked.belief, NumberBelief)
@@ -321,8 +321,7 @@ def fit(
         for key, values in _latent_values(network, question):
             collected[key].append(values)
     indices = {
-        key: LatentIndex.build(LatentValues.concatenated(several).shuffled(generator))
-        for key, several in collected.items()
+        key: LatentIndex.build(LatentValues.concatenated(parts).shuffled(generator)) for key, parts in collected.items()
     }
     collected.clear()
     predictions: dict[tuple[str, int], dict[SlotLevel, HeldOutBeliefs]] = defaultdict(
@@ -336,11 +335,11 @@ def fit(
     weighted: dict[SlotLevel, LatentIndex] = {}
     for of_kind in predictions.values():
         weighted |= with_weights(indices, of_kind, config)
-    return LatentKNN(weighted, usual_amount, held_out.who.sort().values, config.neighbours) if weighted else None
+    return LatentKNN(weighted, usual_amount, held_out.id_hash.sort().values, config.neighbours) if weighted else None
 
 
 def _held_out_values(most: int) -> int:
-    """How many held-out values judge an index of so many: each takes longer than a value of the index."""
+    """The number of held-out values by which an index of `most` values is weighed: each takes longer than a value of the index."""
     return min(most, MAX_HELD_OUT_VALUES, max(most // HELD_OUT_PART, MIN_HELD_OUT_VALUES))
 
 
@@ -349,7 +348,7 @@ def _latent_values(network: DiSK, question: Question) -> Iterator[tuple[SlotLeve
     batch, hidden, levels = question
     asked = hidden.asked.nonzero()[:, 0]
     vectors = network.vectors(batch, hidden.visible, hidden.asked)
-    for kind in (kind for kind in KINDS if kind in batch.spans):  # always in the same order
+    for kind in (kind for kind in LATENT_KINDS if kind in batch.spans):  # always in the same order
         start, end = batch.spans[kind]
         of_kind = ((asked >= start) & (asked < end)).nonzero()[:, 0]
         for key, values, _ in _by_property(batch, kind, asked[of_kind], vectors[of_kind], levels):
@@ -362,7 +361,7 @@ def _held_out_beliefs(
     """Masked values by kind, with their vectors and the network's beliefs."""
     batch, hidden, levels = question
     for kind, asked in network(batch, hidden.visible, hidden.asked).kinds.items():
-        properties = _by_property(batch, kind, asked.tokens, asked.vectors, levels) if kind in KINDS else ()
+        properties = _by_property(batch, kind, asked.tokens, asked.vectors, levels) if kind in LATENT_KINDS else ()
         for key, values, rows in properties:
             belief = asked.belief.pick(rows)
             if isinstance(belief, SupportsInterpolation):
@@ -374,7 +373,7 @@ def _by_property(
 ) -> Iterator[tuple[SlotLevel, LatentValues, Tensor]]:
     """Asked tokens of one kind grouped by slot and level, and their rows."""
     entity = batch.entity[tokens]
-    codes, entities = batch.values[kind][tokens - batch.spans[kind][0]], batch.who[entity]
+    codes, entities = batch.values[kind][tokens - batch.spans[kind][0]], batch.id_hash[entity]
     for key, rows in by_slot_and_level(batch.slot[tokens], levels[entity]):
         yield key, LatentValues(vectors[rows], codes[rows], entities[rows]), rows
 
@@ -405,7 +404,7 @@ class HeldOutBeliefs:
 
 @dataclass(frozen=True)
 class HeldOutPredictions:
-    """What the network and the neighbours predict of the held-out values of one slot and level."""
+    """The predictions of the network and of the neighbours for the held-out values of one slot and level."""
 
     logs: Tensor  # (s, E) float64, log p of each step by the network, then by each reach and kernel
     errors: Tensor | None = None  # (n, OWN_ANSWERS + R + G) of numbers
@@ -428,7 +427,7 @@ def with_weights(
     """The indices of one kind that have a weight beside the network, with their held-out values."""
     values = {key: LatentValues.concatenated(of_key.values) for key, of_key in beliefs.items() if key in indices}
     predictions = {key: _predictions(indices[key], beliefs[key], config.neighbours) for key in values}
-    if sum(len(of_key.logs) for of_key in predictions.values()) < MIN_VALUES:
+    if sum(len(of_key.logs) for of_key in predictions.values()) < MIN_LATENT_VALUES:
         return {}
     entities = {key: torch.cat(beliefs[key].step_entities) for key in values}
     likelihoods = {key: relative_likelihoods(of_key.logs) for key, of_key in predictions.items()}

@@ -5,9 +5,9 @@ predicts that learnt from the other half, so that its own lack of the property h
 predict, and the mean of their log odds counts. A booster stops as soon as more trees do not lower its log loss on the other
 half.
 
-The features are the values of all other properties, which of them are there, and the class. The parts of the property and the
-values that come over its links are left out. Where properties lack together, such as the day, the city and the country of a
-death, trees take that for a fact.
+The features are the values of all other properties, their presence, and the class. The parts of the property and the
+values that come over its links are left out. Where properties are absent together, such as the day, the city and the country
+of a death, trees take that for a fact.
 
 The log odds are a weighted mean of those of the network and those of the trees. The weight is fitted to a trial of completion.
 
@@ -26,12 +26,11 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.entity import Path
 from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.boosted_trees import Trees
-from kbdisk.experts.catboost_settings import unattended
+from kbdisk.experts.catboost import unattended
 from kbdisk.experts.config import PresenceTreesConfig
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import OneHotFeatures
@@ -41,7 +40,7 @@ HALVES = 2
 MIN_ENTITIES = 20  # that have a property, and that lack it, below which it has no trees
 MIN_OF_HALF = 5  # of these in each half
 MAX_CLASS_COLUMNS = 64  # the most frequent classes
-TREES = {  # by CatBoost's names
+TREE_SETTINGS = {  # by CatBoost's names
     "iterations": 60,
     "depth": 4,
     "learning_rate": 0.2,
@@ -51,8 +50,8 @@ TREES = {  # by CatBoost's names
     "od_wait": 10,
 }
 MAX_LOG_ODDS = 12.0
-ROWS = 1024  # asked tokens whose trees are looked up at once
-WEIGHTS = 21  # that are compared, from 0 to 1
+ROWS_AT_ONCE = 1024  # asked tokens whose trees are looked up at once
+WEIGHTS_TRIED = 21  # that are compared, from 0 to 1
 REQUIRED_ERRORS = 1.64  # standard errors by which the best weight has to be better than 0: one-sided, 95 %
 
 
@@ -72,7 +71,7 @@ class PresenceFeatures:
 
     @classmethod
     def fit(cls, batch: Batch, own: Tensor, most: int) -> PresenceFeatures:
-        """Of some entities; `own` (S,) are the slots of entities' own values."""
+        """The features of some entities; `own` (S,) are the slots that are no evidence."""
         values = OneHotFeatures.fit(batch, most)
         known = batch.slot[batch.known & own[batch.slot]].unique()
         classes, counts = batch.classes.unique(return_counts=True)
@@ -86,7 +85,7 @@ class PresenceFeatures:
         return torch.cat([self.values.slot, self.slots, torch.full_like(self.classes, -1)])
 
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
-        """(B, F) float32 of what is visible (T,)."""
+        """(B, F) float32 of the visible tokens (T,)."""
         there = torch.full((batch.size, len(self.slots)), torch.nan, device=batch.entity.device)
         if len(self.slots):
             column = torch.searchsorted(self.slots, batch.slot).clamp(max=len(self.slots) - 1)
@@ -121,7 +120,7 @@ class PresenceTrees:
         return len(self.slots)
 
     def log_odds(self, batch: Batch, visible: Tensor, tokens: Tensor) -> Tensor:
-        """(q,) float64 of some tokens' presence by the trees alone, given what is visible (T,); NaN where there are none."""
+        """(q,) float64 of some tokens' presence by the trees alone, given the visible tokens (T,); NaN where there are none."""
         slot = batch.slot[tokens]
         place = torch.searchsorted(self.slots, slot).clamp(max=len(self.slots) - 1)
         odds = torch.full((len(tokens),), torch.nan, dtype=torch.float64, device=tokens.device)
@@ -129,8 +128,8 @@ class PresenceTrees:
         if not len(rows):
             return odds
         table = self.features.table(batch, visible)
-        is_known, half = torch.isin(batch.who, self.entities), half_of(batch.who)  # (B,)
-        for some in rows.split(ROWS):
+        is_known, half = torch.isin(batch.id_hash, self.entities), half_of(batch.id_hash)  # (B,)
+        for some in rows.split(ROWS_AT_ONCE):
             entity = batch.entity[tokens[some]]
             scores = self._scores(table, entity, place[some])  # (m, 2)
             of_other_half = scores.gather(1, (1 - half[entity])[:, None])[:, 0]
@@ -180,7 +179,7 @@ def weight_of_trees(network: Tensor, trees: Tensor, truth: Tensor, weights: Tens
     if not len(truth):
         return 0.0
     network, trees = (odds.double().clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS) for odds in (network, trees))
-    grid = torch.linspace(0, 1, WEIGHTS, dtype=torch.float64)
+    grid = torch.linspace(0, 1, WEIGHTS_TRIED, dtype=torch.float64)
     odds = network + grid[:, None] * (trees - network)  # (g, n)
     costs = weights * F.binary_cross_entropy_with_logits(odds, truth.double().expand_as(odds), reduction="none")
     best = int(costs.sum(1).argmin())
@@ -260,7 +259,7 @@ class _Examples:
             features,
             torch.cat(tables),
             tokens.classes[order],
-            tokens.who[order],
+            tokens.id_hash[order],
             there,
             tokens.lacking(order),
             _properties(codec),
@@ -280,7 +279,7 @@ class _Examples:
         )
 
     def fit(self, slot: int) -> list[Trees] | None:
-        """The boosters of both halves, whose columns are those of the table; None where no feature tells anything."""
+        """The boosters of both halves, whose columns are those of the table; None where no feature varies."""
         of_columns = torch.cat([self.property, torch.tensor([-1])])[self.features.slot]  # (F,) -1 is the last
         columns = (of_columns != self.property[slot]).nonzero()[:, 0]
         having, lacking = (side.nonzero()[:, 0] for side in (self.has(slot), self.slots_lacking[:, slot]))
@@ -320,7 +319,7 @@ def _booster(features: Tensor, target: Tensor, is_training: Tensor, seed: int) -
     from catboost import CatBoost, Pool
 
     training, rest = (Pool(features[rows].numpy(), target[rows].long().numpy()) for rows in (is_training, ~is_training))
-    settings: dict[str, Any] = {**TREES, **unattended(seed % (1 << 31)), "loss_function": "Logloss"}
+    settings: dict[str, Any] = {**TREE_SETTINGS, **unattended(seed % (1 << 31)), "loss_function": "Logloss"}
     return Trees.of(CatBoost(settings).fit(training, eval_set=rest, use_best_model=True))
 
 

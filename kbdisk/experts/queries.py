@@ -14,31 +14,18 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import CHUNK, Layout, Tokens
+from kbdisk.data.dataset import CHUNK, Batch, Layout, Tokens
 from kbdisk.experts.base import LITTLE, visibility_levels, visible_amount
 from kbdisk.model.masking import Hidden, Hiding, hide, shuffled
 
 MAX_HELD_OUT_VALUES = 1 << 14  # that weights are fitted to
 BELOW_USUAL = 0.1  # of the entities of a class have less visible than is usual
 
-Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, what is masked, and (B,) the level of each entity
-
-
-class Sides(NamedTuple):
-    """What experts are fitted to, and what gives their weights."""
-
-    training: Tokens
-    held_out: Tokens  # other entities
-    complete: Tokens | None = None  # training with the values that were reserved from it; None: none were
-
-    def to(self, device: torch.device) -> Sides:
-        """The same on a device."""
-        return Sides(*(None if side is None else side.to(device) for side in self))  # type: ignore[arg-type]
+Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, their masks, and (B,) the level of each entity
 
 
 def usual_amounts(tokens: Tokens) -> Tensor:
-    """(C,) the amount that is visible of nearly every entity of a class where one of its values is masked alone."""
+    """(C,) the usual amount: what nearly every entity of a class has visible where one of its values is masked alone."""
     amounts = visible_amount(tokens.owner, tokens.units, tokens.free, len(tokens))  # (N,)
     usual = torch.zeros(len(tokens.layout.offsets) - 1, dtype=torch.long, device=amounts.device)
     for of_class in tokens.classes.unique().tolist():
@@ -106,7 +93,7 @@ def questions_alone(
 
 
 class Masked(NamedTuple):
-    """Tokens that are masked, each alone or with those that go with it, and what is visible beside each."""
+    """Tokens that are masked, each alone or with the tokens that depend on it, and the tokens that are visible beside each."""
 
     tokens: Tensor  # (T,)
     visible: Tensor  # (T,) may show a masked token itself, which its slot's own features have to hide
@@ -114,7 +101,7 @@ class Masked(NamedTuple):
 
 
 def masked_alone(batch: Batch, layout: Layout, usual_amount: Tensor, generator: Generator) -> Iterator[Masked]:
-    """The `questions_alone`, those about independent tokens all at once: what is visible beside them is all that is known."""
+    """The `questions_alone`, those about independent tokens all at once: beside each all known tokens are visible."""
     independent, known = independent_tokens(batch, layout), batch.seen(batch.known)
     counted = known & ~batch.fixed
     parts = batch.unit.new_zeros(len(batch)).index_add(0, batch.unit, counted.long())[batch.unit]
@@ -147,7 +134,7 @@ def questions_in_rounds(
 
 
 def _remaining(batch: Batch, layout: Layout, masked: Tensor, usual_amount: Tensor) -> tuple[Tensor, Tensor]:
-    """(T,) what is visible beside masked tokens (T,), and (B,) the levels."""
+    """(T,) the tokens that are visible beside masked tokens (T,), and (B,) the levels."""
     visible = batch.seen(batch.known & ~masked & ~layout.places(batch, masked))
     return visible, visibility_levels(batch, visible, usual_amount)
 

@@ -1,7 +1,7 @@
 """From entities to columns in which rules are searched for, and the rules of a source.
 
 A property is one column across all classes that have it. A date is a day number with its year, month and day beside it;
-a quantity is its number where it is in the most frequent unit; a list of parts is what it gives by each kind of series.
+a quantity is its number where it is in the most frequent unit; a list of parts is its series of each kind.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECO
     """The rules that hold in a source, and beside them those that hold in a class alone."""
     rows = Rows.of(schema, entities)
     sizes = Counter(rows.classes)
-    several = [name for name, count in sizes.most_common(MAX_CLASSES) if count >= MIN_CLASS] if len(sizes) > 1 else []
-    significance = SIGNIFICANCE / (1 + len(several))
+    large = [name for name, count in sizes.most_common(MAX_CLASSES) if count >= MIN_CLASS] if len(sizes) > 1 else []
+    significance = SIGNIFICANCE / (1 + len(large))
     table = rows.table()
-    of_all_classes = search(table, seconds / (2 if several else 1), significance=significance)
+    of_all_classes = search(table, seconds / (2 if large else 1), significance=significance)
     offered = [_offered(match, rows.ids) for match in of_all_classes]
     known = {_key(offer.rule) for offer in offered}
-    for name in several:
+    for name in large:
         at = np.array([row for row, class_name in enumerate(rows.classes) if class_name == name])
         class_table = _without_ruled(table.at(at), of_all_classes, at)
-        for match in search(class_table, seconds / 2 / len(several), significance=significance, thorough=False):
+        for match in search(class_table, seconds / 2 / len(large), significance=significance, thorough=False):
             if _key(match.rule) not in known:
                 ids = [rows.ids[row] for row in at]
                 offered.append(_offered(replace(match, rule=replace(match.rule, class_name=name)), ids))
@@ -101,7 +101,7 @@ class Rows:
 
     @classmethod
     def of(cls, schema: Schema, entities: Iterable[Entity]) -> Rows:
-        """The entities that the schema has a class for, or a fair sample of them."""
+        """The entities that the schema has a class for, or a random sample of them."""
         rows = cls()
         for of_class in schema.classes.values():
             for path, property in of_class.properties.items():
@@ -140,7 +140,7 @@ class Rows:
 
 
 def values_of(schema: Schema, entity: Entity) -> dict[Path, Any]:
-    """An entity's values by property; without gaps and what is known to be unknown."""
+    """An entity's values by property, without gaps and values that are marked as unknown or absent."""
     entity_class = schema.class_of(entity)
     if entity_class is None:
         return {}
@@ -226,7 +226,7 @@ class _Coder:
         return columns
 
     def series(self, path: Path, cells: Sequence[Any]) -> list[Derived]:
-        """What the lists at a path give: by each field, and by each field in the order of each that tells a time."""
+        """The series of the lists at a path: by each field, and by each field in the order of each field of times."""
         places = np.array([row for row, cell in enumerate(cells) if isinstance(cell, list)])
         rows = [{path: cells[row]} for row in places]
         if len(rows) < MIN_SUPPORT:
@@ -244,7 +244,7 @@ class _Coder:
                         kind, (name_path,), [of_series(items, choose) for items in items_of[name_path]]
                     )
             for date in fields:
-                if date != name_path and _tells_time(items_of[date]):
+                if date != name_path and _is_time(items_of[date]):
                     for kind, choose in DATED.items():
                         inner = [
                             by_date(a, b, choose) for a, b in zip(items_of[name_path], items_of[date], strict=True)
@@ -269,7 +269,7 @@ def _scattered(column: Column, places: Array, size: int) -> Column:
     return replace(column, **parts)
 
 
-def _tells_time(column: Sequence[Sequence[Any]]) -> bool:
+def _is_time(column: Sequence[Sequence[Any]]) -> bool:
     """Whether a field of parts is a date, or a whole number such as a year."""
     some = [item for items in column for item in items if item is not None][:1000]
     return len(some) >= MIN_SUPPORT and all(

@@ -286,7 +286,7 @@ class _Search:
         chance = most_frequent_share(truth, tolerance)
         for other in others:
             chance = max(chance, float(np.mean(agrees(other[known], truth, tolerance))))
-        return self._judged(rule, applies, known, hits, chance, held_out)
+        return self._match(rule, applies, known, hits, chance, held_out)
 
     def _by_code(self, rule: Rule, column: Column, predicted: Array, *, held_out: bool = False, known: Array | None = None) -> Match | None:  # fmt: skip
         """A rule by its predicted codes, where it holds."""
@@ -296,9 +296,9 @@ class _Search:
         hits = predicted[known] == column.codes[known]
         if not _is_plausible(hits):
             return None
-        return self._judged(rule, applies, known, hits, most_frequent_code_share(column.codes[known]), held_out)
+        return self._match(rule, applies, known, hits, most_frequent_code_share(column.codes[known]), held_out)
 
-    def _judged(
+    def _match(
         self, rule: Rule, applies: Array, known: Array, hits: Array, chance: float, held_out: bool
     ) -> Match | None:
         family = rule.kind
@@ -481,7 +481,7 @@ class _Search:
         rule = Rule(column.path, "determined", (cause.path,))
         if not _is_plausible(hits):
             return None
-        return self._judged(rule, everywhere >= 0, rows, hits, most_frequent_code_share(column.codes[rows]), False)
+        return self._match(rule, everywhere >= 0, rows, hits, most_frequent_code_share(column.codes[rows]), False)
 
     def _once(self) -> Array:
         """The rows without those that are the same as an earlier one: a repeated row is no evidence of its own."""
@@ -758,7 +758,7 @@ class _Search:
                 common = np.unique(links.codes[np.isin(links.sources, reached)], return_counts=True)[1].max()
                 applies = np.zeros(self.table.size, dtype=bool)
                 applies[targets] = True
-                match = self._judged(
+                match = self._match(
                     Rule(path, "inverse", (back,)), applies, targets[known], hits, min(common / len(reached), 1.0), False
                 )  # fmt: skip
                 if match:
@@ -829,7 +829,7 @@ class _Search:
             sources = edges.sources[first]
             applies = np.zeros(self.table.size, dtype=bool)
             applies[sources] = True
-            match = self._judged(Rule(path, "transitive", (path,)), applies, sources, hits, chance, False)
+            match = self._match(Rule(path, "transitive", (path,)), applies, sources, hits, chance, False)
             if match:
                 yield match
 
@@ -890,7 +890,7 @@ class _Search:
         if not _is_plausible(hits):
             return None
         chance = most_frequent_code_share(column.codes[known])
-        return self._judged(rule, applies, known, hits, chance, True)
+        return self._match(rule, applies, known, hits, chance, True)
 
     # ------------------------------------------------------------ which to keep
 

@@ -1,4 +1,4 @@
-"""Experts as safetensors: for each kind of expert one table of the names, dtypes, shapes and bounds of its tensors.
+"""Experts as safetensors: for each kind of expert one `Format`, the names, dtypes, shapes and bounds of its tensors.
 
 A file has tensors that all properties share, such as the features of the known entities, and tensors of each property,
 named `slot.level.name`. `read` trusts nothing: tensors that do not fit the table, each other or the codec are refused
@@ -20,19 +20,17 @@ from torch import Tensor
 from kbdisk import tensors
 from kbdisk.data import Codec
 from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
-from kbdisk.experts.boosted_trees import BoostedTrees, Trees
+from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
+from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import HashedFeatures, OneHotFeatures, blocks_of
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
-from kbdisk.experts.knn import KINDS as KNN_KINDS
-from kbdisk.experts.knn import NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
+from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
-from kbdisk.experts.line import Line
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
-from kbdisk.experts.target_scale import TargetScale
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -42,7 +40,7 @@ ROUNDING = 1e-6  # of a sum of weights
 
 @dataclass(frozen=True)
 class Spec:
-    """What a stored tensor has to be."""
+    """The dtype, shape and bounds of a stored tensor."""
 
     dtype: torch.dtype | None  # None: any
     shape: tuple[str | int, ...]  # sizes; equal letters are equal sizes; "..." at the end: any further dimensions
@@ -88,7 +86,7 @@ WEIGHT = {
 
 @dataclass(frozen=True)
 class Format:
-    """How the experts of one kind are stored."""
+    """The stored form of the experts of one kind: tables of tensors, and functions that write and read them."""
 
     shared: Mapping[str, Spec]
     of_property: Mapping[str, Spec]
@@ -98,37 +96,39 @@ class Format:
     read: Callable[[Codec, Tensors, Mapping[SlotLevel, dict[str, Tensor]]], Any]  # from tensors that fit the tables
 
 
-def _weight(of_property: dict[str, Tensor]) -> list[Tensor]:
-    """Taken from the tensors of a property: what its expert weighs, in the order of `WeightedExpert`."""
+def take_weight(of_property: dict[str, Tensor]) -> list[Tensor]:
+    """Removes the weights from the tensors of a property; they are in the order of `WeightedExpert`."""
     return [of_property.pop(name) for name in WEIGHT]
 
 
-def to_bytes(kind: str, experts: Any) -> bytes:
-    """All experts of a kind."""
-    shared, properties = FORMATS[kind].write(experts)
+def to_bytes(tensor_format: Format, experts: Any) -> bytes:
+    """All experts of one kind."""
+    shared, properties = tensor_format.write(experts)
     stored = {name: tensor.cpu().contiguous() for name, tensor in shared.items()}
     for (slot, level), of_property in properties.items():  # levels may share a tensor, which a file may not
         stored |= {f"{slot}.{level}.{name}": tensor.cpu().contiguous().clone() for name, tensor in of_property.items()}
     return save(stored)
 
 
-def read(kind: str, file: Path, codec: Codec, device: torch.device) -> Any:
+def read(tensor_format: Format, file: Path, codec: Codec, device: torch.device) -> Any:
     """The experts of a file; ValueError or the like where a tensor does not fit."""
-    format, stored = FORMATS[kind], tensors.read(file, device)
-    shared = {name: stored.pop(name) for name in format.shared}
+    stored = tensors.read(file, device)
+    shared = {name: stored.pop(name) for name in tensor_format.shared}
     sizes = {"classes": len(codec.classes)}
-    for name, spec in format.shared.items():
+    for name, spec in tensor_format.shared.items():
         spec.check(name, shared[name], sizes)
     properties = _by_key(stored)
     for (slot, level), of_property in properties.items():
         if not 0 <= slot < len(codec.slots) or level not in (USUAL, LITTLE):
             raise ValueError(f"{slot}.{level}: a property of another model")
-        if of_property.keys() != format.of_property.keys():
-            raise ValueError(f"{slot}.{level}: expected {', '.join(format.of_property)}, got {', '.join(of_property)}")
+        if of_property.keys() != tensor_format.of_property.keys():
+            raise ValueError(
+                f"{slot}.{level}: expected {', '.join(tensor_format.of_property)}, got {', '.join(of_property)}"
+            )
         own_sizes = dict(sizes)
-        for name, spec in format.of_property.items():
+        for name, spec in tensor_format.of_property.items():
             spec.check(f"{slot}.{level}.{name}", of_property[name], own_sizes)
-    return format.read(codec, shared, properties)
+    return tensor_format.read(codec, shared, properties)
 
 
 def _by_key(stored: Tensors) -> dict[SlotLevel, dict[str, Tensor]]:
@@ -139,12 +139,14 @@ def _by_key(stored: Tensors) -> dict[SlotLevel, dict[str, Tensor]]:
     return dict(sorted(by_key.items()))
 
 
-def _require(holds: bool, key: SlotLevel, what: str) -> None:
+def require(holds: bool, key: SlotLevel, what: str) -> None:
+    """ValueError where a property's tensors do not fit each other or the codec."""
     if not holds:
         raise ValueError(f"{key[0]}.{key[1]}: {what} that makes no sense")
 
 
-def _named(part: Any, names: Mapping[str, Spec]) -> dict[str, Tensor]:
+def attributes(part: Any, names: Mapping[str, Spec]) -> dict[str, Tensor]:
+    """The attributes of an object that have one of the names."""
     return {name: getattr(part, name) for name in names if hasattr(part, name)}
 
 
@@ -165,7 +167,7 @@ def _slots_of(features: HashedFeatures) -> Tensor:
 
 # ---------------------------------------------------------------- k nearest neighbours in the network's latent space
 
-LATENT_KNN = {
+LATENT_INDEX = {
     "keys": Spec(HALF, ("values", "width")),
     "mean": Spec(FLOAT, ("width",)),
     "deviation": Spec(FLOAT, ("width",)),
@@ -184,7 +186,7 @@ def _write_latent_knn(experts: LatentKNN) -> tuple[Tensors, Mapping[SlotLevel, T
         "held_out": experts.held_out,
         "neighbours": torch.tensor(experts.neighbours),
     }
-    return shared, {key: _named(index, LATENT_KNN) for key, index in experts.indices.items()}
+    return shared, {key: attributes(index, LATENT_INDEX) for key, index in experts.indices.items()}
 
 
 def _read_latent_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> LatentKNN:
@@ -192,9 +194,17 @@ def _read_latent_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLeve
     return LatentKNN(indices, shared["usual_amount"], shared["held_out"], int(shared["neighbours"]))
 
 
+LATENT_KNN = Format(
+    shared={**USUAL_AMOUNT, "held_out": Spec(INT, ("held_out",)), "neighbours": Spec(INT, (), 1)},
+    of_property=LATENT_INDEX,
+    write=_write_latent_knn,
+    read=_read_latent_knn,
+)
+
+
 # ---------------------------------------------------------------- k nearest neighbours in feature space
 
-KNN = {
+KNN_EXPERT = {
     "rows": Spec(INT, ("values",), index_of="entities"),
     "values": Spec(None, ("values",)),
     "weights": Spec(FLOAT, ("features",), 0),
@@ -211,7 +221,7 @@ def _write_knn(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]
         assert isinstance(weighted.expert, NearestNeighbours)
         shared |= {"neighbours": torch.tensor(weighted.expert.count)}  # it and the known entities are the same for all
         shared |= {part.name: getattr(weighted.expert.known, part.name) for part in fields(KnownEntities)}
-        properties[key] = _named(weighted.expert, KNN) | _named(weighted, WEIGHT)
+        properties[key] = attributes(weighted.expert, KNN_EXPERT) | attributes(weighted, WEIGHT)
     return shared, properties
 
 
@@ -223,22 +233,37 @@ def _read_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict
     weighted = {}
     for key, of_key in properties.items():
         kind = codec.slots[key[0]].kind
-        _require(kind in KNN_KINDS and len(of_key["rows"]) > 0, key, "a property")
+        require(kind in KNN_KINDS and len(of_key["rows"]) > 0, key, "a property")
         predictors, dtype = (NUMBER_PREDICTORS, DOUBLE) if kind == "number" else (len(STEEPNESSES), INT)
-        _require(len(of_key["mixture"]) == predictors and of_key["values"].dtype == dtype, key, "a number of weights")
+        require(len(of_key["mixture"]) == predictors and of_key["values"].dtype == dtype, key, "a number of weights")
         if kind != "number":
             values = of_key["values"]
-            _require(bool(((values >= 0) & (values < _label_count(codec, key[0]))).all()), key, "a label")
+            require(bool(((values >= 0) & (values < _label_count(codec, key[0]))).all()), key, "a label")
         neighbours = NearestNeighbours(
             known, of_key["rows"], of_key["values"], of_key["weights"], of_key["mixture"], int(shared["neighbours"])
         )
-        weighted[key] = WeightedExpert(neighbours, *_weight(of_key))
+        weighted[key] = WeightedExpert(neighbours, *take_weight(of_key))
     return ExpertGroup(features, shared["usual_amount"], weighted)
+
+
+KNN = Format(
+    shared={
+        **USUAL_AMOUNT,
+        "slots": Spec(INT, ("slots",)),
+        "neighbours": Spec(INT, (), 1, MAX_NEIGHBOURS),
+        "features": Spec(HALF, ("entities", "features"), may_be_nan=True),
+        "entities": Spec(INT, ("entities",)),
+        "held_out": Spec(BOOL, ("entities",)),
+    },
+    of_property=KNN_EXPERT,
+    write=_write_knn,
+    read=_read_knn,
+)
 
 
 # ---------------------------------------------------------------- Gaussian processes
 
-GAUSSIAN_PROCESS = {
+PROCESS = {
     "rows": Spec(INT, ("points",), index_of="entities"),
     "coefficients": Spec(DOUBLE, ("points", "outputs")),
     "inverse_diagonal": Spec(DOUBLE, ("points",), 0),
@@ -264,7 +289,7 @@ def _write_gaussian_process(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLe
         assert isinstance(weighted.expert, GaussianProcess)
         shared |= {part.name: getattr(weighted.expert.points, part.name) for part in fields(Points)}  # the same for all
         parts = (weighted.expert, weighted.expert.kernel, weighted)
-        properties[key] = {name: tensor for part in parts for name, tensor in _named(part, GAUSSIAN_PROCESS).items()}
+        properties[key] = {name: tensor for part in parts for name, tensor in attributes(part, PROCESS).items()}
     return shared, properties
 
 
@@ -278,17 +303,30 @@ def _read_gaussian_process(
     weighted = {}
     for key, of_key in properties.items():
         kind, labels, (count, outputs) = codec.slots[key[0]].kind, of_key["labels"], of_key["coefficients"].shape
-        _require(kind in ("number", "category") and 0 < count <= MAX_POINTS, key, "a property")
-        _require(bool((of_key["knots"].diff() > 0).all()), key, "a scale")
+        require(kind in ("number", "category") and 0 < count <= MAX_POINTS, key, "a property")
+        require(bool((of_key["knots"].diff() > 0).all()), key, "a scale")
         if kind == "number":
-            _require(outputs == 1 and not len(labels), key, "a number")
+            require(outputs == 1 and not len(labels), key, "a number")
         else:
             known = bool(((labels >= 0) & (labels < _label_count(codec, key[0]))).all())
-            _require(len(labels) == outputs and known, key, "a label")
+            require(len(labels) == outputs and known, key, "a label")
         kernel = Kernel(*(of_key.pop(name) for name in Kernel._fields))
-        weight = _weight(of_key)
+        weight = take_weight(of_key)
         weighted[key] = WeightedExpert(GaussianProcess(points, kernel=kernel, **of_key), *weight)
     return ExpertGroup(features, shared["usual_amount"], weighted)
+
+
+GAUSSIAN_PROCESS = Format(
+    shared={
+        **USUAL_AMOUNT,
+        "slots": Spec(INT, ("slots",)),
+        "features": Spec(FLOAT, ("entities", "features"), may_be_nan=True),
+        "entities": Spec(INT, ("entities",)),
+    },
+    of_property=PROCESS,
+    write=_write_gaussian_process,
+    read=_read_gaussian_process,
+)
 
 
 # ---------------------------------------------------------------- experts with one-hot features
@@ -309,7 +347,7 @@ def _one_hot_group(shared: Tensors, experts: Mapping[SlotLevel, WeightedExpert])
 
 # ---------------------------------------------------------------- gradient-boosted trees
 
-BOOSTED_TREES = {
+TREES = {
     "columns": Spec(INT, ("used",), index_of="features"),
     "labels": Spec(INT, ("labels",)),
     "label_share": Spec(DOUBLE, (), 0, 1),
@@ -339,7 +377,7 @@ def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel
             **vars(weighted.expert.trees),
             "scale": torch.tensor(numbers, dtype=DOUBLE),
             **_line(weighted.expert.line),
-            **_named(weighted, WEIGHT),
+            **attributes(weighted, WEIGHT),
         }
     return _write_one_hot(group), properties
 
@@ -355,8 +393,8 @@ def _read_line(key: SlotLevel, of_key: Mapping[str, Tensor]) -> Line | None:
     numbers, columns, knots = of_key["line"], of_key["line_column"], of_key["line_knots"]
     if not len(columns):
         return None
-    _require(len(columns) == 1 and len(numbers) == LINE_NUMBERS, key, "a line")
-    _require(len(knots) == 2 and knots.shape[1] >= 2 and bool((knots.diff(dim=1) > 0).all()), key, "a line")
+    require(len(columns) == 1 and len(numbers) == LINE_NUMBERS, key, "a line")
+    require(len(knots) == 2 and knots.shape[1] >= 2 and bool((knots.diff(dim=1) > 0).all()), key, "a line")
     return Line(columns[0], knots, numbers)
 
 
@@ -367,20 +405,23 @@ def _read_boosted_trees(
     for key, of_key in properties.items():
         trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
         numbers, labels = of_key["scale"].tolist(), of_key["labels"]
-        _require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
-        _require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
+        require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
+        require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
         scale = TargetScale(*numbers) if numbers else None
-        _require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
+        require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
         line = _read_line(key, of_key)
-        _require(line is None or scale is not None, key, "a line")
+        require(line is None or scale is not None, key, "a line")
         grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale, line)
-        weighted[key] = WeightedExpert(grown, *_weight(of_key))
+        weighted[key] = WeightedExpert(grown, *take_weight(of_key))
     return _one_hot_group(shared, weighted)
+
+
+BOOSTED_TREES = Format(ONE_HOT, TREES, _write_boosted_trees, _read_boosted_trees)
 
 
 # ---------------------------------------------------------------- multinomial logistic regression
 
-LABEL_REGRESSION = {
+REGRESSION = {
     "columns": Spec(INT, ("used",), index_of="features"),
     "mean": Spec(FLOAT, ("used",)),
     "deviation": Spec(FLOAT, ("used",), torch.finfo(FLOAT).tiny),
@@ -398,7 +439,7 @@ def _write_label_regression(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLe
     for key, weighted in group.experts.items():
         assert isinstance(weighted.expert, LabelRegression)
         parts = (weighted.expert, weighted.expert.design, weighted)
-        properties[key] = {name: tensor for part in parts for name, tensor in _named(part, LABEL_REGRESSION).items()}
+        properties[key] = {name: tensor for part in parts for name, tensor in attributes(part, REGRESSION).items()}
     return _write_one_hot(group), properties
 
 
@@ -408,11 +449,14 @@ def _read_label_regression(
     weighted = {}
     for key, of_key in properties.items():
         design = Design(*(of_key.pop(name) for name in ("columns", "mean", "deviation", "numbers")))
-        weight = _weight(of_key)
+        weight = take_weight(of_key)
         inputs = len(design.columns) + len(design.numbers)
-        _require(of_key["coefficients"].shape[1] == inputs, key, "a number of coefficients")
+        require(of_key["coefficients"].shape[1] == inputs, key, "a number of coefficients")
         weighted[key] = WeightedExpert(LabelRegression(design, **of_key), *weight)
     return _one_hot_group(shared, weighted)
+
+
+LABEL_REGRESSION = Format(ONE_HOT, REGRESSION, _write_label_regression, _read_label_regression)
 
 
 # ---------------------------------------------------------------- the second answer from given properties alone
@@ -420,7 +464,7 @@ def _read_label_regression(
 
 def _write_given_only(experts: GivenOnly) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
     return {"usual_amount": experts.usual_amount}, {
-        key: _named(weighted, WEIGHT) for key, weighted in experts.experts.items()
+        key: attributes(weighted, WEIGHT) for key, weighted in experts.experts.items()
     }
 
 
@@ -432,9 +476,12 @@ def _read_given_only(codec: Codec, shared: Tensors, properties: Mapping[SlotLeve
     return GivenOnly(given, shared["usual_amount"], weighted)
 
 
+GIVEN_ONLY = Format(USUAL_AMOUNT, WEIGHT, _write_given_only, _read_given_only)
+
+
 # ---------------------------------------------------------------- trees of presence
 
-PRESENCE_TREES_SHARED = {
+PRESENCE_SHARED = {
     "slot": ONE_HOT["slot"],
     "label": ONE_HOT["label"],
     "slots": Spec(INT, ("slots",)),
@@ -442,7 +489,7 @@ PRESENCE_TREES_SHARED = {
     "entities": Spec(INT, ("entities",)),
     "weight": Spec(DOUBLE, (), 0, 1),
 }
-PRESENCE_TREES = {
+PRESENCE_OF_PROPERTY = {
     "column": Spec(INT, (HALVES, "trees", "levels"), 0),
     "border": Spec(FLOAT, (HALVES, "trees", "levels"), may_be_infinite=True),
     "leaves": Spec(FLOAT, (HALVES, "trees", "leaves")),
@@ -461,7 +508,7 @@ def _write_presence_trees(trees: PresenceTrees) -> tuple[Tensors, Mapping[SlotLe
         "weight": trees.weight,
     }
     return shared, {
-        (slot, USUAL): {name: getattr(trees, name)[place] for name in PRESENCE_TREES}
+        (slot, USUAL): {name: getattr(trees, name)[place] for name in PRESENCE_OF_PROPERTY}
         for place, slot in enumerate(trees.slots.tolist())
     }
 
@@ -477,57 +524,12 @@ def _read_presence_trees(
     features = PresenceFeatures(OneHotFeatures(shared["slot"], shared["label"]), slots, shared["classes"])
     first = next(iter(properties.values()))
     for key, of_key in properties.items():
-        _require(key[1] == USUAL and bool((of_key["column"] < len(features)).all()), key, "a feature")
-        _require(of_key["column"].shape == first["column"].shape, key, "a number of trees")
-        _require(of_key["leaves"].shape[2] == 1 << of_key["column"].shape[2], key, "a tree")
-    stacked = {name: torch.stack([of_key[name] for of_key in properties.values()]) for name in PRESENCE_TREES}
+        require(key[1] == USUAL and bool((of_key["column"] < len(features)).all()), key, "a feature")
+        require(of_key["column"].shape == first["column"].shape, key, "a number of trees")
+        require(of_key["leaves"].shape[2] == 1 << of_key["column"].shape[2], key, "a tree")
+    stacked = {name: torch.stack([of_key[name] for of_key in properties.values()]) for name in PRESENCE_OF_PROPERTY}
     numbers = torch.tensor([slot for slot, _ in properties], device=slots.device)
     return PresenceTrees(features, shared["entities"], numbers, **stacked, weight=shared["weight"])
 
 
-FORMATS: Mapping[str, Format] = {  # by the names of kbdisk.experts.config.CONFIGS
-    "latent_knn": Format(
-        {**USUAL_AMOUNT, "held_out": Spec(INT, ("held_out",)), "neighbours": Spec(INT, (), 1)},
-        LATENT_KNN,
-        _write_latent_knn,
-        _read_latent_knn,
-    ),
-    "knn": Format(
-        {
-            **USUAL_AMOUNT,
-            "slots": Spec(INT, ("slots",)),
-            "neighbours": Spec(INT, (), 1, MAX_NEIGHBOURS),
-            "features": Spec(HALF, ("entities", "features"), may_be_nan=True),
-            "entities": Spec(INT, ("entities",)),
-            "held_out": Spec(BOOL, ("entities",)),
-        },
-        KNN,
-        _write_knn,
-        _read_knn,
-    ),
-    "gaussian_process": Format(
-        {
-            **USUAL_AMOUNT,
-            "slots": Spec(INT, ("slots",)),
-            "features": Spec(FLOAT, ("entities", "features"), may_be_nan=True),
-            "entities": Spec(INT, ("entities",)),
-        },
-        GAUSSIAN_PROCESS,
-        _write_gaussian_process,
-        _read_gaussian_process,
-    ),
-    "label_regression": Format(
-        ONE_HOT,
-        LABEL_REGRESSION,
-        _write_label_regression,
-        _read_label_regression,
-    ),
-    "boosted_trees": Format(
-        ONE_HOT,
-        BOOSTED_TREES,
-        _write_boosted_trees,
-        _read_boosted_trees,
-    ),
-    "given_only": Format(USUAL_AMOUNT, WEIGHT, _write_given_only, _read_given_only),
-    "presence_trees": Format(PRESENCE_TREES_SHARED, PRESENCE_TREES, _write_presence_trees, _read_presence_trees),
-}
+PRESENCE_TREES = Format(PRESENCE_SHARED, PRESENCE_OF_PROPERTY, _write_presence_trees, _read_presence_trees)

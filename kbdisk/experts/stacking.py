@@ -1,8 +1,8 @@
 """Stacking: the weights of experts beside a model, fitted together to values that neither has learnt from.
 
 Such values are those that were reserved from the training entities, and all values of held-out entities. Every value of a
-held-out entity is masked alone once, every composite as a whole, and in some rounds many at once, as happens when a model is
-asked. The weights of a property are shrunk to those that all properties of its kind have in common (numbers or labels, at
+held-out entity is masked alone once, and every composite as a whole; then rounds mask many values at once, as in completion.
+The weights of a property are shrunk to those that all properties of its kind have in common (numbers or labels, at
 the same level of visibility), and are 0 unless the experts are proven on the other half of the entities.
 
 Experts are applied one upon the other, so an expert's weight is its part of what the model and the experts up to it have.
@@ -31,6 +31,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Sides,
     SlotLevel,
     WeightedExpert,
     by_slot_and_level,
@@ -41,7 +42,6 @@ from kbdisk.experts.base import (
 from kbdisk.experts.queries import (
     MAX_HELD_OUT_VALUES,
     Question,
-    Sides,
     chunks,
     draw_entities,
     questions_alone,
@@ -56,16 +56,16 @@ from kbdisk.model.diffusion import Model
 
 ROUNDS = 3  # of masking many values of a held-out entity at once
 MILLISECONDS = 1000  # of a second
-BATCH_ENTITIES = 128  # asked at once: the time is looked at after each batch
-MIN_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
+BATCH_ENTITIES = 128  # the time limit is checked after each batch
+MIN_STACKING_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
 MIN_VALUES_UNPROVEN = 20  # the same where weights need not be proven
 MIN_WEIGHT = 0.02  # below which an expert is left out
-MAX_VALUES_AROUND = 500  # of a property, whose beliefs tell how much of a curve moves, about
+MAX_VALUES_AROUND = 500  # of a property, about, by which the moved share of densities is fitted
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
 MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
 
 Predicted: TypeAlias = tuple[Prediction, Tensor] | None  # what an expert predicts, and of which rows
-Judging: TypeAlias = tuple[Question, bool]  # a question, and whether it is one of rounds
+HeldOutQuestion: TypeAlias = tuple[Question, bool]  # a question, and whether it is one of the rounds
 
 
 @dataclass
@@ -86,7 +86,7 @@ class HeldOutPredictions:
     def append(
         self, kind: str, codes: Tensor, entities: Tensor, modelled: RowsOfBelief, predictions: Sequence[Predicted]
     ) -> None:
-        """Add values with what each expert predicts, and of which rows; none of a belief that no expert can be combined with."""
+        """Add values with the predictions of each expert; nothing for a belief that experts cannot be combined with."""
         if isinstance(modelled.belief, NumberBelief):
             self._append_numbers(codes, entities, modelled, predictions)
             return
@@ -116,7 +116,7 @@ class HeldOutPredictions:
     def _append_labels(
         self, kind: str, codes: Tensor, entities: Tensor, belief: Any, predictions: Sequence[Predicted]
     ) -> None:
-        """Of a set each member counts as a value."""
+        """Add labels; each member of a set counts as a value."""
         own = _label_logs(kind, belief, codes)  # (n,) or (n, M)
         logs = own.new_full((*own.shape, 1 + len(predictions)), torch.nan, dtype=torch.float64)
         logs[..., 0] = own
@@ -163,7 +163,7 @@ class HeldOutPredictions:
         return self._scale(torch.cat(self.truth)[:, None])
 
     def estimates(self, weights: Tensor) -> Sequence[Tensor]:
-        """What the weights (1 + E,) make of the predictions, in the chunks in which the values were added."""
+        """The weighted predictions, with weights (1 + E,), in the chunks in which the values were added."""
         scaled, belief = self._scaled.nan_to_num() @ weights, self._belief
         numbers = belief.tables.unscaled(belief.slot[:1].expand(len(scaled)), scaled[:, None])[:, 0]
         chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
@@ -181,7 +181,7 @@ class HeldOutPredictions:
 
 
 class Numbers(NamedTuple):
-    """What a model says of q numbers whose truth is known."""
+    """The predictions of a model for q known numbers."""
 
     typical: Tensor  # (q,)
     answers: Tensor  # (q,)
@@ -190,12 +190,12 @@ class Numbers(NamedTuple):
 
     @classmethod
     def of(cls, belief: NumberBelief, codes: Tensor) -> Numbers:
-        """Of all properties at once, which is faster than of each."""
+        """Those of a belief in all properties at once, which is faster than in each."""
         return cls(belief.typical(), belief.expected(), belief.values(codes), belief.log_prob(codes).double())
 
 
 class RowsOfBelief(NamedTuple):
-    """Some rows of what a model believes of all tokens of a question."""
+    """Some rows of a model's belief about all tokens of a question."""
 
     belief: Any
     rows: Tensor  # (n,)
@@ -209,7 +209,7 @@ def _by_first(predictions: Tensor) -> Tensor:
 
 
 def _of_expert(kind: str, belief: Any, masses: Prediction) -> Any:
-    """What an expert of labels says by itself; what it leaves of 1 is the belief's."""
+    """The prediction of an expert of labels alone; the belief has the rest of the mass."""
     assert isinstance(masses, LabelMasses)
     rows = torch.arange(len(masses.codes), device=masses.codes.device)
     alone = torch.ones((), dtype=torch.float64, device=rows.device)
@@ -227,14 +227,16 @@ class Weights(NamedTuple):
 
     estimate: Tensor  # (1 + E,) of the numbers in the estimate, or of the masses of labels
     answer: Tensor  # (1 + E,) of the numbers in the answer
-    masses: Tensor  # (2 + W,) of a belief in a number: its curve, the same moved along, and what is around the estimate
+    masses: (
+        Tensor  # (2 + W,) of a belief in a number: its density, the moved density, and the surroundings of the estimate
+    )
 
 
 def fit_weights(
     held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
 ) -> dict[SlotLevel, Weights]:
     """The weights of properties of one kind; none where there are too few held-out values."""
-    if sum(map(len, held_out.values())) < (MIN_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
+    if sum(map(len, held_out.values())) < (MIN_STACKING_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
@@ -269,13 +271,15 @@ def likelihoods_around(
             chunks[id(modelled.belief)].append(((key, number), modelled, codes, estimate))
     logs: dict[SlotLevel, dict[int, Tensor]] = defaultdict(dict)
     for of_belief in chunks.values():  # all properties of a question at once
-        places, several, codes, estimates = zip(*of_belief, strict=True)
-        rows, every = torch.cat([modelled.rows for modelled in several]), several[0]
-        belief, codes, estimate = every.belief.pick(rows), torch.cat(codes), torch.cat(estimates)
-        moved = belief.with_estimate(every.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
+        places, parts_of_belief, codes, estimates = zip(*of_belief, strict=True)
+        rows, first = torch.cat([modelled.rows for modelled in parts_of_belief]), parts_of_belief[0]
+        belief, codes, estimate = first.belief.pick(rows), torch.cat(codes), torch.cat(estimates)
+        moved = belief.with_estimate(first.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
         near = belief.log_masses_around(estimate, codes)
-        joined = torch.cat([every.numbers.logs[rows, None], moved[:, None].double(), near.double()], 1)
-        for (key, number), part in zip(places, joined.split([len(modelled.rows) for modelled in several]), strict=True):
+        joined = torch.cat([first.numbers.logs[rows, None], moved[:, None].double(), near.double()], 1)
+        for (key, number), part in zip(
+            places, joined.split([len(modelled.rows) for modelled in parts_of_belief]), strict=True
+        ):
             logs[key][number] = part
     return {key: relative_likelihoods(torch.cat([parts[n] for n in sorted(parts)])) for key, parts in logs.items()}
 
@@ -295,7 +299,7 @@ def stack(
     seconds: float | None = None,
     report: Report = ignored,
 ) -> list[ExpertGroup | None]:
-    """Of each group the experts that have a weight beside a model and the other groups; None if none has.
+    """Each group with the experts that have a weight beside a model and the other groups; None if none has.
 
     Reserved values come first, then held-out entities. Once the time is used, the answers by then give the weights.
     """
@@ -308,7 +312,7 @@ def stack(
     return stack_by(groups, model, _within(seconds, asked, report), required_errors=0.0)
 
 
-def _within(seconds: float | None, asked: Iterable[Judging], report: Report) -> Iterator[Judging]:
+def _within(seconds: float | None, asked: Iterable[HeldOutQuestion], report: Report) -> Iterator[HeldOutQuestion]:
     """Questions until the time is used; one at least."""
     begun = time.monotonic()
     for question in asked:
@@ -324,10 +328,10 @@ def _within(seconds: float | None, asked: Iterable[Judging], report: Report) -> 
 def stack_by(
     groups: Sequence[ExpertGroup],
     model: Model,
-    asked: Iterable[Judging],
+    asked: Iterable[HeldOutQuestion],
     required_errors: float = REQUIRED_ERRORS,
 ) -> list[ExpertGroup | None]:
-    """Of each group the experts that have a weight, by the answers to some questions; None if none has.
+    """Each group with the experts that have a weight, by the answers to some questions; None if none has.
 
     Experts have a weight only where they gain more than `required_errors` standard errors on the other half of the entities.
     """
@@ -345,8 +349,8 @@ def stack_by(
         for key, weights in fit_weights(of_kind, required_errors).items():
             stays, moves, around = weights.masses[0], weights.masses[1], weights.masses[2:]
             moved = moves / (stays + moves).clamp(min=TINY)
-            each = zip(groups, kept, parts(weights.estimate), parts(weights.answer), strict=True)
-            for group, of_group, weight, answer_weight in each:
+            of_groups = zip(groups, kept, parts(weights.estimate), parts(weights.answer), strict=True)
+            for group, of_group, weight, answer_weight in of_groups:
                 if max(weight, answer_weight) > MIN_WEIGHT:
                     of_group[key] = replace(
                         group.experts[key], weight=weight, answer_weight=answer_weight, around=around, moved_share=moved
@@ -364,10 +368,10 @@ def _ask(
     in_rounds: bool,
     held_out: dict[SlotLevel, HeldOutPredictions],
 ) -> None:
-    """Collect the answers of the model and of the experts to one question.
+    """Collect the predictions of the model and of the experts for one question.
 
-    Where little is visible of an entity and some group has experts for that, these alone are judged by it. Where none has,
-    all are; but not in rounds, in which far less is visible than where a model is asked.
+    An entity of which little is visible gives weights to the experts for that level alone, where there are some. Otherwise it
+    gives weights to all; but not in rounds, in which far less is visible than in completion.
     """
     batch, hidden, levels = question
     seen = [(group, *group.seen(batch, hidden.visible)) for group in groups]
@@ -376,22 +380,22 @@ def _ask(
         truth = batch.values[kind][asked.rows]
         numbers = Numbers.of(asked.belief, truth) if isinstance(asked.belief, NumberBelief) else ()
         for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
-            judged = slot, (level if any((slot, level) in group.experts for group in groups) else USUAL)
-            if not any(judged in group.experts for group in groups) or (in_rounds and judged[1] == USUAL):
+            key = slot, (level if any((slot, level) in group.experts for group in groups) else USUAL)
+            if not any(key in group.experts for group in groups) or (in_rounds and key[1] == USUAL):
                 continue
             of_rows = entity[rows]
             every = torch.arange(len(rows), device=rows.device)
             predictions = [
-                without_nan(group.experts[judged].expert.predict(Inputs(table[of_rows], batch.who[of_rows])), every)
-                if judged in group.experts and int(of_group[of_rows[0]]) == judged[1]
+                without_nan(group.experts[key].expert.predict(Inputs(table[of_rows], batch.id_hash[of_rows])), every)
+                if key in group.experts and int(of_group[of_rows[0]]) == key[1]
                 else None
                 for group, of_group, table in seen
             ]
             modelled = RowsOfBelief(asked.belief, rows, numbers)
-            held_out[judged].append(kind, truth[rows], batch.who[of_rows], modelled, predictions)
+            held_out[key].append(kind, truth[rows], batch.id_hash[of_rows], modelled, predictions)
 
 
-def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[Judging]:
+def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[HeldOutQuestion]:
     """Questions about held-out entities, some at a time and in random order, as there may not be time for all."""
     drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
     batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]

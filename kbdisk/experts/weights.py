@@ -1,7 +1,7 @@
 """Weights of several predictors, fitted to what each has predicted of known values.
 
 Likelihoods are combined by the weights of a mixture (EM), numbers by least squares under weights that are at least 0 and
-sum to 1. Properties of one kind share strength: what is best for all of them counts as some values of each. Predictors
+sum to 1. Properties of one kind share strength: the best weights for all of them count as some values of each. Predictors
 beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
 
 A predictor may lack a property: its predictions of it are NaN, and its weight is 0. The first predictor lacks none.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 Key = TypeVar("Key")
-Each: TypeAlias = Mapping[Key, Tensor]  # of each property the predictions, or the weights
+ByProperty: TypeAlias = Mapping[Key, Tensor]  # the predictions, or the weights, of each property
 
 EM_STEPS = 100
 RIDGE = 1e-9  # of the mean square, added so that a form is always definite
@@ -40,8 +40,8 @@ def relative_likelihoods(logs: Tensor) -> Tensor:
 def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
     """(n, E) likelihoods of each value -> (E,) the weights of the mixture with the greatest likelihood, by EM.
 
-    The prior (E,) counts as values that predictors have to themselves. A value that a predictor lacks (NaN) tells nothing about
-    its weight: what it is responsible for is compared with its share among those that have the value.
+    The prior (E,) counts as values for which each predictor alone is responsible. A value that a predictor lacks (NaN) has no
+    influence on its weight: its responsibility is relative to its share among the predictors that have the value.
     """
     has = (~likelihoods.isnan()).to(prior.dtype)
     likelihoods = likelihoods.nan_to_num()
@@ -87,49 +87,55 @@ def least_squares_weights(form: Tensor) -> Tensor:
 
 
 def each_mixture(
-    likelihoods: Each[Key], prior: float, entities: Each[Key], required_errors: float = REQUIRED_ERRORS
-) -> Each[Key]:
+    likelihoods: ByProperty[Key], prior: float, entities: ByProperty[Key], required_errors: float = REQUIRED_ERRORS
+) -> ByProperty[Key]:
     """`mixture_weights` of several properties, with (n, E) likelihoods each, shrunk to those that all have in common.
 
     Where they are not `proven` by so many standard errors, the first predictor has all of the weight.
     """
 
-    present = {key: _present(own) for key, own in likelihoods.items()}
+    present = {key: _present(of_key) for key, of_key in likelihoods.items()}
 
-    def fit(some: Each[Key]) -> Each[Key]:
+    def fit(some: ByProperty[Key]) -> ByProperty[Key]:
         every = torch.cat(list(some.values()))
         common = mixture_weights(every, every.new_ones(every.shape[1]))
         priors = {key: prior * _normalized(common * present[key]) for key in some}
-        return {key: _normalized(mixture_weights(own, priors[key]) * present[key]) for key, own in some.items()}
+        return {key: _normalized(mixture_weights(of_key, priors[key]) * present[key]) for key, of_key in some.items()}
 
-    def first_alone(some: Each[Key]) -> Each[Key]:
-        return {key: torch.eye(own.shape[1], dtype=own.dtype, device=own.device)[0] for key, own in some.items()}
+    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
+        return {
+            key: torch.eye(of_key.shape[1], dtype=of_key.dtype, device=of_key.device)[0] for key, of_key in some.items()
+        }
 
-    def cost(own: Tensor, weights: Tensor) -> Tensor:
-        return -(own.nan_to_num() @ weights).clamp(min=TINY).log()
+    def cost(of_key: Tensor, weights: Tensor) -> Tensor:
+        return -(of_key.nan_to_num() @ weights).clamp(min=TINY).log()
 
     return proven(likelihoods, entities, prior, fit, first_alone, cost, required_errors)
 
 
 def each_squares(
-    errors: Each[Key], prior: float, entities: Each[Key], first: int = 1, required_errors: float = REQUIRED_ERRORS
-) -> Each[Key]:
+    errors: ByProperty[Key],
+    prior: float,
+    entities: ByProperty[Key],
+    first: int = 1,
+    required_errors: float = REQUIRED_ERRORS,
+) -> ByProperty[Key]:
     """`least_squares_weights` of several properties, with (n, E) errors each, likewise; `first` predictors are the first."""
 
-    present = {key: _present(own) for key, own in errors.items()}
+    present = {key: _present(of_key) for key, of_key in errors.items()}
 
-    def fit(some: Each[Key], predictors: slice = slice(None)) -> Each[Key]:
+    def fit(some: ByProperty[Key], predictors: slice = slice(None)) -> ByProperty[Key]:
         of_some = {key: torch.zeros_like(present[key]) for key in some}
-        for key, there in of_some.items():
-            there[predictors] = present[key][predictors]
-        forms = {key: squares(own[:, of_some[key]]) for key, own in some.items()}
-        common = _common_form(forms, of_some, {key: len(own) for key, own in some.items()})
+        for key, is_present in of_some.items():
+            is_present[predictors] = present[key][predictors]
+        forms = {key: squares(of_key[:, of_some[key]]) for key, of_key in some.items()}
+        common = _common_form(forms, of_some, {key: len(of_key) for key, of_key in some.items()})
         return {
-            key: _spread(least_squares_weights(len(some[key]) * form + prior * common[there][:, there]), there)
-            for (key, form), there in zip(forms.items(), of_some.values(), strict=True)
+            key: _spread(least_squares_weights(len(some[key]) * form + prior * common[used][:, used]), used)
+            for (key, form), used in zip(forms.items(), of_some.values(), strict=True)
         }
 
-    def first_alone(some: Each[Key]) -> Each[Key]:
+    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
         return fit(some, slice(first))
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
@@ -153,7 +159,7 @@ def _spread(weights: Tensor, there: Tensor) -> Tensor:
     return weights.new_zeros(len(there)).masked_scatter(there, weights)
 
 
-def _common_form(forms: Each[Key], present: Each[Key], values: Mapping[Key, int]) -> Tensor:
+def _common_form(forms: ByProperty[Key], present: ByProperty[Key], values: Mapping[Key, int]) -> Tensor:
     """(E, E) the mean of forms, each of the predictors that a property has, over the properties that have values.
 
     Two predictors that no property has both are taken for the same, and one that none has for as wrong as errors may be.
@@ -171,14 +177,14 @@ def _common_form(forms: Each[Key], present: Each[Key], values: Mapping[Key, int]
 
 
 def proven(
-    predictions: Each[Key],
-    entities: Each[Key],
+    predictions: ByProperty[Key],
+    entities: ByProperty[Key],
     prior: float,
-    fit: Callable[[Each[Key]], Each[Key]],
-    first_alone: Callable[[Each[Key]], Each[Key]],
+    fit: Callable[[ByProperty[Key]], ByProperty[Key]],
+    first_alone: Callable[[ByProperty[Key]], ByProperty[Key]],
     cost: Callable[[Tensor, Tensor], Tensor],
     required_errors: float = REQUIRED_ERRORS,
-) -> Each[Key]:
+) -> ByProperty[Key]:
     """The fitted weights; those of the first predictors alone where the others do not gain enough on held-out entities.
 
     Weights are fitted to either half of the entities. On the other half they have to cost less than the first predictors by
@@ -189,17 +195,18 @@ def proven(
     gains: dict[Key, list[Tensor]] = {key: [] for key in predictions}
     for side in (0, 1):
         in_half = {key: numbers % 2 == side for key, numbers in entities.items()}
-        half = {key: own[in_half[key]] for key, own in predictions.items()}
+        half = {key: of_key[in_half[key]] for key, of_key in predictions.items()}
         fitted, alone = fit(half), first_alone(half)
-        for key, own in predictions.items():
-            rest, numbers = own[~in_half[key]], entities[key][~in_half[key]]
+        for key, of_key in predictions.items():
+            rest, numbers = of_key[~in_half[key]], entities[key][~in_half[key]]
             gain = cost(rest, alone[key]) - cost(rest, fitted[key])
             gains[key].append(_sums_by_entity(gain, numbers))
-    every = {key: torch.cat(own) for key, own in gains.items()}
-    common = _evidence(torch.cat([own / _size(own) for own in every.values()]))
+    gains_of = {key: torch.cat(of_halves) for key, of_halves in gains.items()}
+    common = _evidence(torch.cat([of_key / _size(of_key) for of_key in gains_of.values()]))
     fitted, alone = fit(predictions), first_alone(predictions)
     return {
-        key: (fitted if _is_proven(own, common, prior, required_errors) else alone)[key] for key, own in every.items()
+        key: (fitted if _is_proven(of_key, common, prior, required_errors) else alone)[key]
+        for key, of_key in gains_of.items()
     }
 
 

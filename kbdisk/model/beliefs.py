@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.leaves.belief import Belief
 from kbdisk.leaves.number.belief import NumberBelief
 

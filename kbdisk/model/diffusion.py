@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.model.beliefs import Beliefs, Memo
 from kbdisk.model.masking import Hidden, Hiding, hide, rank_by_key, shuffled
 

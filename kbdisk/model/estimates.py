@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs
 from kbdisk.plugins import load_part

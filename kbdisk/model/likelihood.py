@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.model.diffusion import Model
 from kbdisk.model.masking import rank_by_key, shuffled
 

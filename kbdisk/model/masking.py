@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 
 KEY_BITS = 40  # of a sort key: the number of the entity above, these bits of a key within the entity below
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.data.slots import Slot
 from kbdisk.leaves.base import Rows, Setting
 from kbdisk.leaves.layers import Readout, attention_scale
@@ -69,9 +69,9 @@ class DiSK(nn.Module):
         super().__init__()
         D = config.width
         self.config, self.classes = config, len(codec.classes)
-        self.reader = build_reader(setting_of(codec, "text", config)) if codec.words else None  # of all texts
+        self.reader = build_reader(setting_of(codec, "text", config)) if codec.tokenizer else None  # of all texts
         paths: list[Keys] = [(name,) for name in codec.classes] + [slot.keys for slot in codec.slots]
-        self.paths = PATHS[config.paths](paths, D, codec.words, self.reader)
+        self.paths = PATHS[config.paths](paths, D, codec.tokenizer, self.reader)
         self.kinds = KindModules(codec, config, self.reader)
         self.query = nn.Parameter(torch.randn(D))  # stands for the value of an asked property
         scale = attention_scale(D, config.heads, config.base)
@@ -211,7 +211,7 @@ def setting_of(codec: Codec, kind: str, config: ModelConfig, reader: nn.Module |
         config=codec.config.kinds[kind],
         blocks=config.blocks,
         dropout=config.dropout,
-        tokenizer=codec.words,
+        tokenizer=codec.tokenizer,
         reader=reader,
         base=config.base,
     )

@@ -1,4 +1,4 @@
-"""AdamW and L-BFGS without torch's compiler.
+"""AdamW and L-BFGS without torch's compiler, and the linear decay of a learning rate.
 
 The first use of any torch.optim.Optimizer imports the compiler, which takes two seconds of every process that trains.
 AdamW takes the same steps as torch.optim.AdamW(fused=True), to the last bit.
@@ -6,8 +6,9 @@ AdamW takes the same steps as torch.optim.AdamW(fused=True), to the last bit.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -74,3 +75,16 @@ class LBFGS(torch.optim.LBFGS):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add the only group, without checks."""
         self.param_groups.append({**self.defaults, **param_group})
+
+
+def linear_decay(optimizer: AdamW, rate: float, steps: int, seconds: float | None = None) -> Iterator[int]:
+    """Yields each step after setting its learning rate, which falls from `rate` to 0 over the steps or the time, if shorter."""
+    begun = time.monotonic()
+    for step in range(steps):
+        spent = 0.0 if seconds is None else (time.monotonic() - begun) / max(seconds, 1e-9)
+        done = max(step / steps, spent)
+        if done >= 1:
+            return
+        for group in optimizer.param_groups:
+            group["lr"] = rate * (1 - done)
+        yield step

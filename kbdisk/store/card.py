@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
+from kbdisk.experts import EXPERTS
 from kbdisk.printable import plain_line
 from kbdisk.schemas.text.units import shown_unit
 from kbdisk.store.files import JsonObject
@@ -73,16 +74,9 @@ def trained_how(config: JsonObject) -> dict[str, str]:
 def _experts(counts: JsonObject) -> dict[str, str]:
     """The experts that have a weight: of how many values or properties."""
     values = number(counts.get("latent_knn") or None)
-    names = {
-        "knn": "neighbours",
-        "gaussian_process": "processes",
-        "label_regression": "regression",
-        "boosted_trees": "trees",
-        "given_only": "given only",
-        "presence_trees": "trees of presence",
-    }
-    properties = {text: f"for {number(counts[name])} properties" for name, text in names.items() if counts.get(name)}
-    return {"latent kNN": values if values == NONE else f"{values} values", **properties}
+    of_values = {EXPERTS["latent_knn"].title: values if values == NONE else f"{values} values"}
+    titles = {name: kind.title for name, kind in EXPERTS.items() if kind.stage != "network" and counts.get(name)}
+    return of_values | {title: f"for {number(counts[name])} properties" for name, title in titles.items()}
 
 
 def quality(metrics: JsonObject) -> list[Row]:

@@ -9,12 +9,12 @@
     latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
     model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
     knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
-    given_only.safetensors, presence_trees.safetensors
+    given_only.safetensors, presence_trees.safetensors, and those of experts that other packages add
                         the other experts, where they have a weight
     label_regression-judged.safetensors, boosted_trees-judged.safetensors
                         those that learn from held-out entities in the end, as they were before that
-    metrics.json        the quality of each property, the looks at the held-out part, the calibration of confidence, and the level
-                        at which entities are unlike the training data
+    metrics.json        the quality of each property, validation losses, the calibration of confidence, and the level at which
+                        entities are unlike the training data
     split.json          the ids of the entities that were trained on, and of those held out
     README.md           the card, for people: never read, so anybody may change it
 
@@ -40,7 +40,7 @@ from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from kbdisk.errors import RESTORE, CheckpointError, ConfigError, SchemaError, setting
-from kbdisk.experts.config import FITTED_ON_HELD_OUT
+from kbdisk.experts import EXPERTS
 from kbdisk.printable import plain_line
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -54,25 +54,10 @@ MEMBERS = tuple(  # each network's weights, and the index of its latent nearest 
     (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")
 )
-WEIGHTS, LATENT_KNN = MEMBERS[0]
+WEIGHTS = MEMBERS[0][0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
-EXPERTS = {  # the name of each expert and its file
-    name: f"{name}.safetensors"
-    for name in ("knn", "gaussian_process", "label_regression", "boosted_trees", "given_only", "presence_trees")
-}
-JUDGED = {  # what FITTED_ON_HELD_OUT were before their last fit: held-out entities are evaluated with these
-    name: f"{name}-judged.safetensors" for name in FITTED_ON_HELD_OUT
-}
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-OPTIONAL = (  # needed where config.json has them
-    WORDS,
-    HABITS,
-    LATENT_KNN,
-    *EXPERTS.values(),
-    *JUDGED.values(),
-    *(name for names in MEMBERS[1:] for name in names),
-)
 LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."
@@ -104,6 +89,23 @@ MALFORMED = (
     ValueError,
 )
 DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # which file managers leave wherever they look
+
+
+def expert_files() -> dict[str, str]:
+    """The file of each expert, by its name; those of the network stage are among MEMBERS."""
+    return {name: f"{name}.safetensors" for name, kind in EXPERTS.items() if kind.stage != "network"}
+
+
+def files_before_refit() -> dict[str, str]:
+    """The files of experts before their last fit, by name: held-out entities are evaluated with these."""
+    return {name: f"{name}-judged.safetensors" for name, kind in EXPERTS.items() if kind.keep_before_refit}
+
+
+def optional_files() -> list[str]:
+    """The files that are needed where config.json lists them."""
+    of_networks = (name for names in MEMBERS for name in names)
+    optional = [WORDS, HABITS, *of_networks, *expert_files().values(), *files_before_refit().values()]
+    return [name for name in optional if name not in NEEDED]
 
 
 @dataclass
@@ -155,7 +157,7 @@ class Files:
 
     def check_sizes(self) -> None:
         """CheckpointError where a file is missing or has another size: tells most of what goes wrong, at once."""
-        for name in (*NEEDED, *filter(self.has, OPTIONAL)):
+        for name in (*NEEDED, *filter(self.has, optional_files())):
             self._opened(name).close()
 
     @contextmanager
@@ -346,7 +348,7 @@ def refuse_output_path(folder: str | os.PathLike[str], force: bool = False) -> N
         )
     if not force:
         raise CheckpointError(named, f"a model is there already. Say {setting('force')} to replace it.")
-    foreign = sorted(held - {CONFIG, CARD, *NEEDED, *OPTIONAL, *LATER, *DESKTOP})
+    foreign = sorted(held - {CONFIG, CARD, *NEEDED, *optional_files(), *LATER, *DESKTOP})
     if foreign:
         problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
         raise CheckpointError(named, problem)

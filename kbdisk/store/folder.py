@@ -25,21 +25,20 @@ from kbdisk import tensors
 from kbdisk.atomic import part_of, remove_dead_parts, sync_folder, umask
 from kbdisk.data import Codec
 from kbdisk.errors import RESTORE, CheckpointError, SchemaError
-from kbdisk.experts import serialize
+from kbdisk.experts import EXPERTS, serialize
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.locks import is_locked
 from kbdisk.metrics import Constants
 from kbdisk.model.network import DiSK
+from kbdisk.printable import plain_line
 from kbdisk.schemas.yaml import loads as loads_schema
 from kbdisk.store.card import markdown
 from kbdisk.store.files import (
     CARD,
     CODEC,
     CONFIG,
-    EXPERTS,
     FORMAT,
     HABITS,
-    JUDGED,
     MEMBERS,
     METRICS,
     SCHEMA,
@@ -48,10 +47,12 @@ from kbdisk.store.files import (
     Files,
     JsonObject,
     checksum,
+    expert_files,
+    files_before_refit,
     refuse_output_path,
 )
 from kbdisk.styles.styles import Styles
-from kbdisk.training.run import Run
+from kbdisk.training.run import Run, unknown_tables
 from kbdisk.training.trained import Member, Record, Trained
 
 MEASURED = ("quality", "history", "constants", "calibration", "unlike_level")  # of the record, in metrics.json
@@ -78,6 +79,11 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
     """The model of a folder, on a device; CheckpointError where the folder is not as it was written."""
     files = Files.of(folder)
     files.check_sizes()
+    if unknown := unknown_tables(files.config["run"]):
+        problem = f"expected experts of {', '.join(EXPERTS)}, got {plain_line(', '.join(unknown))}."
+        raise CheckpointError(
+            files.path(CONFIG), f"{problem} Import the package that adds it to kbdisk.experts.EXPERTS first."
+        )
     with files.refusing_malformed(CONFIG):
         run = Run.from_json(files.config["run"])
     codec = _codec(files)
@@ -100,9 +106,13 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
         facts=files.config["facts"],
     )
     styles = _styles(files, codec)
-    experts = {name: _expert(files, codec, device, name, file) for name, file in EXPERTS.items()}
-    judged = {name: _expert(files, codec, device, name, file) for name, file in JUDGED.items() if files.has(file)}
-    return Trained(codec, first.network, run, record, styles, first.latent_knn, tuple(others), **experts, judged=judged)
+    experts, experts_before_refit = (
+        {name: _expert(files, codec, device, name, file) for name, file in names.items() if files.has(file)}
+        for names in (expert_files(), files_before_refit())
+    )
+    return Trained(
+        codec, first.network, run, record, styles, first.latent_knn, tuple(others), experts, experts_before_refit
+    )
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
@@ -124,14 +134,12 @@ def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
         METRICS: _json(metrics),
         SPLIT: _json({"training": record.training, "validation": record.validation}),
     }
-    if codec.words is not None:
-        files[WORDS] = codec.words.to_bytes()
-    for kind, file in EXPERTS.items():
-        if (experts := getattr(trained, kind)) is not None:
-            files[file] = serialize.to_bytes(kind, experts)
-    for kind, file in JUDGED.items():
-        if kind in trained.judged:
-            files[file] = serialize.to_bytes(kind, trained.judged[kind])
+    if codec.tokenizer is not None:
+        files[WORDS] = codec.tokenizer.to_bytes()
+    for names, experts in ((expert_files(), trained.experts), (files_before_refit(), trained.experts_before_refit)):
+        for kind, file in names.items():
+            if kind in experts:
+                files[file] = serialize.to_bytes(EXPERTS[kind].load_format(), experts[kind])
     if trained.styles is not None:
         files[HABITS] = _json(trained.styles.to_json())
     config = _config(trained) | {"files": {file: _listed(data) for file, data in files.items()}}
@@ -145,7 +153,7 @@ def _networks(trained: Trained, where: str) -> dict[str, bytes]:
     for (network_file, index_file), member in zip(MEMBERS, trained.members, strict=False):
         files[network_file] = tensors.to_bytes(member.network, where)
         if member.latent_knn is not None:
-            files[index_file] = serialize.to_bytes("latent_knn", member.latent_knn)
+            files[index_file] = serialize.to_bytes(serialize.LATENT_KNN, member.latent_knn)
     return files
 
 
@@ -166,7 +174,7 @@ def _config(trained: Trained) -> JsonObject:
         "validation": len(record.validation),
         "networks": len(trained.members),
         "latent_knn": sum(len(member.latent_knn or ()) for member in trained.members),
-        **{name: len(getattr(trained, name) or ()) for name in EXPERTS},
+        **{name: len(trained.experts.get(name, ())) for name in expert_files()},
     }
     told = {
         "kbdisk": version("kbdisk"),
@@ -281,7 +289,7 @@ def _expert(files: Files, codec: Codec, device: torch.device, name: str, file: s
     if not files.has(file):
         return None
     with files.refusing_malformed(file):
-        return serialize.read(name, files.verified(file), codec, device)
+        return serialize.read(EXPERTS[name].load_format(), files.verified(file), codec, device)
 
 
 def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:

@@ -86,9 +86,10 @@ class Checkpoint:
                 f"is another run's: {what}. Resume with what it began with, or say {setting('force')} to begin anew.",
             )
         expected = _tensors(trainer), _named("best", trainer, trainer.best)
-        _put(
-            trainer, *(_load(folder / content[name], one) for name, one in zip(("last", "best"), expected, strict=True))
+        last, best = (
+            _load(folder / content[name], tensors) for name, tensors in zip(("last", "best"), expected, strict=True)
         )
+        _put(trainer, last, best)
         trainer.state = _state(content["state"])
         _shorten(folder / METRICS, trainer.state.step)
         return cls(folder, identity)
@@ -124,12 +125,12 @@ class Checkpoint:
             "loss": finite(progress.loss),
             "rate": trainer.optimizer.param_groups[0]["lr"] / trainer.shares[0],
         }
-        if progress.look is not None:
-            names = [show(slot.keys if slot.of else slot.path) for slot in trainer.codec.slots]
-            by_path = {names[slot]: finite(nats) for slot, (nats, _) in progress.look.by_slot.items()}
-            content |= {"nats": finite(progress.look.nats), "properties": by_path}
+        if progress.validation_loss is not None:
+            names = [show(slot.keys if slot.class_name else slot.path) for slot in trainer.codec.slots]
+            by_path = {names[slot]: finite(nats) for slot, (nats, _) in progress.validation_loss.by_slot.items()}
+            content |= {"nats": finite(progress.validation_loss.nats), "properties": by_path}
         self.metrics.write(_json(content) + b"\n")
-        if progress.look is not None:
+        if progress.validation_loss is not None:
             self.metrics.flush()
 
     def close(self) -> None:
@@ -140,12 +141,12 @@ class Checkpoint:
 
 
 def beside(model: FilePath) -> FilePath:
-    """Where a run is kept until its model is in its own folder."""
+    """The folder of a run's checkpoint, beside the model folder."""
     return model.with_name(f"{model.name}.training")
 
 
 def folder_of(folder: FilePath, number: int) -> FilePath:
-    """Where one of several networks of a run is kept, by its number from 0."""
+    """The folder of the checkpoint of one network of a run, by its number from 0."""
     return folder if number == 0 else folder.with_name(f"{folder.name}-{number + 1}")
 
 
@@ -179,7 +180,7 @@ def _remove(folder: FilePath) -> None:
     strange = [file.name for file in folder.iterdir() if not any(file.match(name) for name in known)]
     if strange:
         raise CheckpointError(str(folder), f"expected a run that stopped, got a folder with {strange[0]!r}. Move it.")
-    (folder / STATE).unlink(missing_ok=True)  # first, so that what is left of a killed removal is no run
+    (folder / STATE).unlink(missing_ok=True)  # first, so that the rest of a killed removal is no run
     shutil.rmtree(folder)
 
 
@@ -188,11 +189,11 @@ def _remove(folder: FilePath) -> None:
 
 def _named(kind: str, trainer: Trainer, tensors: list[Tensor]) -> dict[str, Tensor]:
     names = [name for name, _ in trainer.network.named_parameters()]
-    return {f"{kind}/{name}": one.detach().contiguous() for name, one in zip(names, tensors, strict=True)}
+    return {f"{kind}/{name}": tensor.detach().contiguous() for name, tensor in zip(names, tensors, strict=True)}
 
 
 def _tensors(trainer: Trainer) -> dict[str, Tensor]:
-    """All that the next step depends on, but for what the seed and the step's number tell."""
+    """The state that the next step depends on, besides the seed and the number of the step."""
     kept = _named("weights", trainer, list(trainer.network.parameters()))
     kept |= _named("average", trainer, trainer.ema.weights)
     for name, parameter in trainer.network.named_parameters():
@@ -203,7 +204,7 @@ def _tensors(trainer: Trainer) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor]) -> None:
-    """The trainer with these tensors. What the run is of is the same, so names and shapes are."""
+    """Put tensors into a trainer. The identity of the run is the same, and so are names and shapes."""
     for place, (name, parameter) in enumerate(trainer.network.named_parameters()):
         parameter.copy_(last[f"weights/{name}"])
         trainer.ema.weights[place].copy_(last[f"average/{name}"])
@@ -214,19 +215,21 @@ def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor
 
 
 def _load(file: FilePath, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a file, which are those expected, and besides moments of the same shapes."""
+    """The tensors of a file: the expected ones, and moments of the same shapes."""
     try:
         device = next(iter(expected.values())).device
         loaded = safetensors.torch.load_file(file, str(device))
     except (OSError, safetensors.SafetensorError) as error:
         fact = (getattr(error, "strerror", None) or str(error)).lower()
         raise CheckpointError(str(file), f"cannot be read: {fact}. {_advise_restart()}") from None
-    shapes = {name: one.shape for name, one in expected.items()}
-    for name, one in loaded.items():
-        kind, _, of = name.partition("/")
-        shape = torch.Size() if kind == "step" else shapes.get(f"weights/{of}" if kind in MOMENTS else name)
-        if one.shape != shape:
-            raise CheckpointError(str(file), f"expected {name} of shape {shape}, got {one.shape}. {_advise_restart()}")
+    shapes = {name: tensor.shape for name, tensor in expected.items()}
+    for name, tensor in loaded.items():
+        kind, _, parameter = name.partition("/")
+        shape = torch.Size() if kind == "step" else shapes.get(f"weights/{parameter}" if kind in MOMENTS else name)
+        if tensor.shape != shape:
+            raise CheckpointError(
+                str(file), f"expected {name} of shape {shape}, got {tensor.shape}. {_advise_restart()}"
+            )
     missing = shapes.keys() - loaded.keys()
     if missing:
         raise CheckpointError(str(file), f"expected {min(missing)}, got a file without. {_advise_restart()}")
@@ -325,7 +328,7 @@ SECONDS = ("train", "seconds")
 
 
 def run_identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run is of, as plain data."""
+    """The identity of a run, as plain data: its data, settings and source."""
     content = {
         "kbdisk": version("kbdisk"),
         "source": {name: value for name, value in source.items() if name != "name"},
@@ -338,7 +341,7 @@ def run_identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, A
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What two runs are not both of, in words."""
+    """The differences of the identities of two runs, in words."""
     found = [f"the {name} has changed" for name in ("source", "schema") if then.get(name) != now[name]]
     found += _changes(then.get("kbdisk"), now["kbdisk"], ("kbdisk",))
     found += _changes(then.get("run"), now["run"], ())
@@ -356,7 +359,7 @@ def _changes(then: Any, now: Any, at: tuple[str, ...]) -> Iterator[str]:
 
 
 def _budget(then: float | None, now: float | None) -> str:
-    """How a time budget has changed: a network has a share of it, so its own seconds are none that anybody has said."""
+    """The change of a time budget in words. A network has a share of it, so its own seconds would say nothing to a user."""
     if then is None or now is None:
         return "there was no time budget, and is one" if then is None else "there was a time budget, and is none"
     if not isinstance(then, int | float) or then <= 0:
@@ -365,12 +368,12 @@ def _budget(then: float | None, now: float | None) -> str:
 
 
 def _fingerprint(data: Data) -> str:
-    """Of the entities as the network sees them, and of the codec that made them so."""
+    """A hash of the encoded entities and of the codec."""
     hashed = hashlib.sha256(json.dumps(data.codec.to_json()).encode())
     for tokens in (data.training, data.validation):
         hashed.update(repr(tokens.ids).encode())
-        for one in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
-            hashed.update(one.numpy().tobytes())
+        for tensor in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
+            hashed.update(tensor.numpy().tobytes())
     return hashed.hexdigest()
 
 
@@ -401,17 +404,17 @@ class Stop:
 
 @contextlib.contextmanager
 def stopping() -> Iterator[Stop]:
-    """Signals noted instead of obeyed, the first of them; a second one is obeyed at once.
+    """Records the first signal instead of obeying it; a second one is obeyed at once.
 
-    The first is obeyed at the end where nothing was raised for it: it may have come after whoever looked for the last time.
-    Only the main thread can do that, and a signal that is ignored (nohup) stays so.
+    The first signal is raised at the end, as it may have come after the last check. Outside of the main thread signals are
+    left alone, and so is a signal that is ignored (nohup).
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {one: signal.getsignal(one) for one in SIGNALS}
-    caught = [one for one, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    caught = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
 
     def note(number: int, frame: FrameType | None) -> None:
         if stop.signal is None:
@@ -420,12 +423,12 @@ def stopping() -> Iterator[Stop]:
         signal.signal(number, before[signal.Signals(number)])
         signal.raise_signal(number)
 
-    for one in caught:
-        signal.signal(one, note)
+    for number in caught:
+        signal.signal(number, note)
     try:
         yield stop
     finally:
-        for one in caught:
-            signal.signal(one, before[one])
+        for number in caught:
+            signal.signal(number, before[number])
     if stop.signal is not None:
         signal.raise_signal(stop.signal)

@@ -1,4 +1,4 @@
-"""What can be chosen about training."""
+"""Settings of the training of networks."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ COURSES = ("cosine", "plateau")
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a network is trained. Without steps and seconds: until it is no longer getting better."""
+    """The training of a network. Without steps and seconds early stopping ends it."""
 
-    batch: int = 512  # entities in a step, each maybe several times, differently hidden; 0: as fits the data
-    members: int = 1  # networks that are trained, one after the other, and believe together
-    more: int = 0  # of them besides, at most, while a whole one's part of a time budget is left; MAX_NETWORKS in all
-    parts: int = 2  # that a step's entities are worked on in, side by side on a CPU, each of 64 entities at least
-    rate: float = 2e-3  # the highest learning rate, at the network's base width
-    optimizer: str = "muon"  # for what maps a width to a width, AdamW for all else; or "adamw" for all
+    batch: int = 512  # entities in a step; 0: fitted to the data
+    members: int = 1  # networks of the ensemble, trained one after the other
+    more: int = 0  # additional networks, at most, while the time of a whole one is left; MAX_NETWORKS in all
+    parts: int = 2  # chunks of a step's entities that are computed in parallel on a CPU
+    rate: float = 2e-3  # the peak learning rate, at the network's base width
+    optimizer: str = "muon"  # for matrices of width by width, with AdamW for all else; or "adamw" for all
     decay: float = 0.2  # weight decay
-    warmup: int = 100  # steps in which the rate rises, of short runs a fifth of all
+    warmup: int = 100  # steps in which the rate rises; a fifth of all steps in short runs
     steps: int | None = None  # at most
-    seconds: float | None = (
-        None  # at most: becomes a number of steps after `timed` of them, as many as they are good for by then
-    )
+    seconds: float | None = None  # at most; converted to a number of steps once `timed` steps were timed
     timed: int = 50
-    smoothing: float = 0.998  # of the averaged weights (EMA), which are the ones kept
-    clip: float = 1.0  # the gradient's longest length
-    course: str = "cosine"  # of the rate; or "plateau": stays until the held-out part gets no better, then falls
-    tired: int = 3  # looks without getting better, after which it falls
-    evaluations: int = 20  # how often the held-out part is looked at, but for early looks
-    patience: int = 6  # looks without getting better before it stops
-    validation: float | None = None  # share of the entities that are held out; None: as fits how many there are
-    absent: int = 2  # absent properties drawn of each entity, to learn presence by
-    presence: float = 0.05  # what the belief in presence weighs in the loss
+    smoothing: float = 0.998  # decay of the EMA of the weights, which are the ones that are kept
+    clip: float = 1.0  # the largest norm of the gradient
+    course: str = (
+        "cosine"  # of the rate; or "plateau": constant until the validation loss stops falling, then a linear decay
+    )
+    tired: int = 3  # evaluations without a lower validation loss, after which the rate decays
+    evaluations: int = 20  # of the validation loss, besides early ones
+    patience: int = 6  # evaluations without a lower validation loss, after which the run ends
+    validation: float | None = None  # share of the entities that are held out; None: by the number of entities
+    absent: int = 2  # absent properties drawn for each entity, to learn presence
+    presence: float = 0.05  # the weight of presence in the loss
     objective: str = "bound"  # a row of OBJECTIVES
-    balance: bool = True  # each property's loss over its marginal entropy
-    precision: str = "auto"  # bfloat16 where that is native
+    balance: bool = True  # whether each property's loss is divided by its marginal entropy
+    precision: str = "auto"  # bfloat16 where the processor has it, else float32
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:

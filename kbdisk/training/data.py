@@ -24,7 +24,7 @@ from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved, without_slots
-from kbdisk.training.run import STACKED, Run
+from kbdisk.training.run import Run
 from kbdisk.training.trained import Trained
 
 MIN_ENTITIES = 2  # entities of a training set
@@ -38,13 +38,13 @@ class Data:
     codec: Codec
     training: Tokens
     validation: Tokens
-    whole: Tokens | None = None  # of training, with values that were reserved for judging experts; None: there are none
+    complete: Tokens | None = None  # training with its reserved values; None: none are reserved
 
     @classmethod
     def prepare(cls, schema: Schema, entities: Sequence[Entity], run: Run, held_out: Sequence[Entity] = ()) -> Data:
-        """Split, fit and encode; where others are `held_out` already, with ids of their own, nothing is split off.
+        """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
-        What is held out is no evidence for what is trained on, but the other way round.
+        Training entities are evidence for validation entities, but not the other way round.
         """
         readings = list(read_all(schema, entities))
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
@@ -56,34 +56,34 @@ class Data:
         known = Graph.read(schema, training)
         unseen = {id(readings[place].entity) for place in parts.validation}
         hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)
-        codec = Codec.fit(schema, training, run.codec, known, hierarchy).beside(validation)
+        codec = Codec.fit(schema, training, run.codec, known, hierarchy).with_held_out(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
-        whole = codec.encode(training, graph=known)
-        # Without links entities that are held out tell the same, and nothing need be kept from training.
-        reserves = any(getattr(run, name).share for name in STACKED) and len(validation) and len(whole.needs)
+        complete = codec.encode(training, graph=known)
+        # Without links held-out entities measure experts as well, and no values need be reserved.
+        reserves = run.experts_share > 0 and len(validation) and len(complete.needs)
         return cls(
             codec,
-            without_reserved(whole, run.seed) if reserves else whole,
+            without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=Graph.read(schema, [*training, *validation])),
-            whole if reserves else None,
+            complete if reserves else None,
         )
 
     @classmethod
     def continuing(cls, start: Trained, entities: Sequence[Entity]) -> Data:
-        """Encode with the codec of a model of nearly the same entities. What that model has not seen stays held out."""
+        """Encode with the codec of a model of nearly the same entities. Its held-out entities and values stay held out."""
         codec = replace(start.codec, schema=replace(start.schema, rules=None))
         readings = list(read_all(codec.schema, entities))
         held_out = frozenset(start.record.validation)
         training = [reading for reading in readings if reading.id not in held_out]
         validation = [reading for reading in readings if reading.id in held_out]
-        codec = codec.beside(validation)
-        whole = codec.encode(training, graph=Graph.read(codec.schema, training))
+        codec = codec.with_held_out(validation)
+        complete = codec.encode(training, graph=Graph.read(codec.schema, training))
         return cls(
             codec,
-            without_slots(whole, start.reserved) if start.reserved else whole,
+            without_slots(complete, start.reserved) if start.reserved else complete,
             codec.encode(validation, graph=Graph.read(codec.schema, readings)),
-            whole if start.reserved else None,
+            complete if start.reserved else None,
         )
 
 
@@ -110,16 +110,16 @@ MAX_GROUP_SHARE = 0.02  # the largest group of linked entities, of all entities
 
 @dataclass(frozen=True)
 class Split:
-    """The entities of two sides, by their places; those of no class of the schema are on neither."""
+    """The places of training and validation entities, without those of no class of the schema."""
 
     training: tuple[int, ...]
     validation: tuple[int, ...]
 
 
 def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | None, seed: int) -> Split:
-    """Hold out a share of the entities of each class, group by group; none where a class has fewer than `MIN_CLASS_ENTITIES`.
+    """Hold out a share of the entities of each class, group by group; none of a class with fewer than `MIN_CLASS_ENTITIES`.
 
-    None: what fits the number of all entities, as what classes share is learnt, and judged, together.
+    None: the default share for the number of all entities, as properties that classes share are learnt together.
     """
     readings = [entity if isinstance(entity, Reading) else read(schema, entity) for entity in entities]
     group = _groups(schema, readings)
@@ -130,19 +130,19 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
     sizes: dict[str, int] = {}
     for reading in readings:
         if reading is not None:
-            sizes[reading.of] = sizes.get(reading.of, 0) + 1
-    whole = validation_share(max(sum(sizes.values()), 1)) if share is None else share
-    left = {of: round(whole * size) for of, size in sizes.items() if size >= MIN_CLASS_ENTITIES}
+            sizes[reading.class_name] = sizes.get(reading.class_name, 0) + 1
+    share = validation_share(max(sum(sizes.values()), 1)) if share is None else share
+    left = {name: round(share * size) for name, size in sizes.items() if size >= MIN_CLASS_ENTITIES}
     order = list(members.values())
     random.Random(seed).shuffle(order)
     training: list[int] = []
     validation: list[int] = []
-    for together in order:
-        classes = [reading.of for place in together if (reading := readings[place]) is not None]
-        out = all(left.get(of, 0) >= classes.count(of) for of in set(classes))
-        for of in classes if out else ():
-            left[of] -= 1
-        (validation if out else training).extend(together)
+    for places in order:
+        classes = [reading.class_name for place in places if (reading := readings[place]) is not None]
+        is_held_out = all(left.get(name, 0) >= classes.count(name) for name in set(classes))
+        for name in classes if is_held_out else ():
+            left[name] -= 1
+        (validation if is_held_out else training).extend(places)
     return Split(tuple(sorted(training)), tuple(sorted(validation)))
 
 
@@ -174,13 +174,13 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
         if reading is None:
             continue
         join(place_of.setdefault(reading.id, place), place, len(readings))
-        graph.add(reading.id, reading.of, reading.leaves)
+        graph.add(reading.id, reading.class_name, reading.leaves)
         fingerprint = _fingerprint(schema, reading)
         if fingerprint is not None:
             join(seen.setdefault(fingerprint, place), place, len(readings))
     most = max(2.0, MAX_GROUP_SHARE * len(readings))
-    for together in graph.groups(mutual=True):
-        first, *others = (place_of[id] for id in together if id in place_of)
+    for ids in graph.groups(mutual=True):
+        first, *others = (place_of[id] for id in ids if id in place_of)
         for other in others:
             join(first, other, most)
     return [find(place) for place in range(len(readings))]
@@ -188,7 +188,7 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
 
 def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
     """A hash of the values but for names and links, equal for copies; None where there are too few values."""
-    properties = schema.classes[reading.of].properties
+    properties = schema.classes[reading.class_name].properties
     values = [
         (repr(path), repr(value))
         for path, value in reading.leaves.items()
@@ -196,7 +196,7 @@ def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
     ]
     if len(values) < MIN_COPIED_PROPERTIES:
         return None
-    return hashlib.blake2b(repr((reading.of, sorted(values))).encode(), digest_size=16).digest()
+    return hashlib.blake2b(repr((reading.class_name, sorted(values))).encode(), digest_size=16).digest()
 
 
 def _is_name(properties: Mapping[Path, Property], path: Path) -> bool:

@@ -33,63 +33,63 @@ from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.training.validation import drawable
 
-ENTITIES = 16_384  # that are drawn, in all
-CHUNK = 1 << 16  # values that are counted at once
-MIN_READ = 1 << 20  # values that may be read on the way, of however short a run
-MAX_LENGTH_RATIO = 4  # times as many values as half of the entities have at most: what is longer is not drawn
-PRIOR_COUNT = 2.0  # that count against moving: what is rarer among those drawn at once moves less
-MAX_STEP = 1.0  # no step is longer
-FULL_STEPS = 1  # after how many further steps each begins to count less than the one before
-EPSILON = 1e-9  # of what is divided by
-SEED = 7  # what this draws by is mixed of that and the run's seed
+DRAWN_ENTITIES = 16_384  # in all
+COUNTED_AT_ONCE = 1 << 16  # values
+MIN_VALUES_READ = 1 << 20  # that may be read in any run, however short
+MAX_LENGTH_RATIO = 4  # of the values of an entity to the median: longer entities are not drawn
+PRIOR_COUNT = 2.0  # added to the slope: labels that are rarer in a sample move less
+MAX_STEP = 1.0  # of a bias
+FULL_STEPS = 1  # after these each step counts less than the one before
+EPSILON = 1e-9  # the least divisor
+SEED = 7  # mixed with the run's seed
 
 
 @dataclass(frozen=True)
 class Biases:
-    """The biases of all labels of a kind of leaf, column by column, and how common each is in training."""
+    """The biases of all labels of a kind of leaf, column by column, and the frequency of each label in training."""
 
     kind: ClassVar[str]
-    bias: Tensor  # (L,) a view of the network's own
-    column: Tensor  # (L,) whose each label is, from 0
-    start: Tensor  # (S,) of the codec's slots: where the labels of each begin; -1 where it has none, or not here
-    common: Tensor  # (L,) float64, of its column's values
+    bias: Tensor  # (L,) a view of the network's biases
+    column: Tensor  # (L,) the column of each label
+    start: Tensor  # (S,) the first label of each slot; -1 where it has none here
+    frequency: Tensor  # (L,) float64, in its column, in training
 
     @classmethod
     def counted(cls, bias: Tensor, size: Tensor, start: Tensor, tokens: Tokens) -> Self | None:
-        """Those of columns of so many labels (C,), by what training has; None where no slot has any."""
+        """The biases of columns of `size` labels (C,), with the frequencies in training; None where no slot has labels."""
         if not bool((start >= 0).any()):
             return None
         column = torch.arange(len(size)).repeat_interleave(size).to(bias.device)
-        found = cls(bias.view(-1), column, start.to(bias.device), torch.zeros_like(column, dtype=torch.float64))
-        count = found._met(tokens)
-        return replace(found, common=count / found.by_column(count).clamp(min=1)[column])
+        biases = cls(bias.view(-1), column, start.to(bias.device), torch.zeros_like(column, dtype=torch.float64))
+        count = biases._count(tokens)
+        return replace(biases, frequency=count / biases.by_column(count).clamp(min=1)[column])
 
     @abstractmethod
     def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
-        """(q, V) float64, how likely each label is to be drawn, and how fast that grows with its bias."""
+        """(q, V) float64, the probability that each label is drawn, and its derivative by the bias."""
 
     @abstractmethod
     def numbers(self, codes: Tensor) -> Tensor:
-        """(n,) which label of its column each code is; -1 for one never met."""
+        """(n,) the label of each code within its column; -1 for none."""
 
     def by_column(self, labels: Tensor) -> Tensor:
-        """(L,) -> (C,) their sums."""
+        """(L,) -> (C,) the sums of columns."""
         columns = int(self.column[-1]) + 1
         return torch.zeros(columns, dtype=labels.dtype, device=labels.device).index_add_(0, self.column, labels)
 
-    def _met(self, tokens: Tokens) -> Tensor:
-        """(L,) how often each label is among what is drawn of entities."""
-        count = torch.zeros_like(self.common)
-        for _, batch in batches(tokens, CHUNK):
+    def _count(self, tokens: Tokens) -> Tensor:
+        """(L,) the count of each label among the values that are drawn."""
+        count = torch.zeros_like(self.frequency)
+        for _, batch in batches(tokens, COUNTED_AT_ONCE):
             begin, end = batch.spans[self.kind]
             label, place = self.numbers(batch.values[self.kind]), self.start[batch.slot[begin:end]]
-            there = drawable(batch)[begin:end] & (label >= 0) & (place >= 0)
-            count += (place + label)[there].bincount(minlength=len(count))
+            is_counted = drawable(batch)[begin:end] & (label >= 0) & (place >= 0)
+            count += (place + label)[is_counted].bincount(minlength=len(count))
         return count
 
 
 class CategoryBiases(Biases):
-    """Those of categories."""
+    """The biases of the labels of categories."""
 
     kind = "category"
 
@@ -98,7 +98,7 @@ class CategoryBiases(Biases):
         """None where labels have no biases."""
         if not isinstance(decoder, CategoryDecoder) or not isinstance(decoder.scores, LearntScores):
             return None
-        size, begin = (torch.from_numpy(one) for one in (decoder.scores.sizes, decoder.scores.starts))
+        size, begin = (torch.from_numpy(numbers) for numbers in (decoder.scores.sizes, decoder.scores.starts))
         columns, own = (
             decoder.columns.column_of_slot.cpu(),
             torch.tensor([slot.kind == cls.kind for slot in codec.slots]),
@@ -108,24 +108,24 @@ class CategoryBiases(Biases):
         return cls.counted(decoder.scores.bias, size, start, tokens)
 
     def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
-        """What has never been met is not drawn."""
+        """The probabilities without that of unknown labels, which are not drawn."""
         probs: Tensor = belief.probs.double()
         probs = probs / probs.sum(1, keepdim=True).clamp(min=EPSILON)
         return probs, probs * (1 - probs)
 
     def numbers(self, codes: Tensor) -> Tensor:
-        """They are numbered as they are."""
+        """Codes are labels."""
         return codes
 
 
 class AtomBiases(Biases):
-    """Those of numbers: label 0 is all that is no atom."""
+    """The biases of the atoms of numbers; label 0 is every other number."""
 
     kind = "number"
 
     @classmethod
     def of(cls, decoder: nn.Module | None, codec: Codec, tokens: Tokens) -> Self | None:
-        """None where no number has atoms, and weights of its own for them."""
+        """None where no number has atoms with weights of its own."""
         if not isinstance(decoder, NumberDecoder) or decoder.atoms.linear is None:
             return None
         bias = decoder.atoms.linear.bias  # (G, V) of each group
@@ -141,50 +141,50 @@ class AtomBiases(Biases):
         return cls.counted(bias, torch.full((groups,), each), torch.tensor(start), tokens)
 
     def shares(self, belief: Any) -> tuple[Tensor, Tensor]:
-        """An atom is also drawn where the curve is drawn within its step, which no bias of its own changes."""
+        """An atom is also drawn where the density rounds to it, which its bias does not change."""
         atoms = belief.atom_probabilities()
         rest, own = 1 - atoms.sum(1, keepdim=True), belief.shares.double().exp()
         slope = torch.cat([rest * (1 - own[:, :1]), own[:, 1:] * (1 - atoms)], 1)
         return torch.cat([rest, atoms], 1), slope
 
     def numbers(self, codes: Tensor) -> Tensor:
-        """A code tells which atom it is, -1 where it is none."""
+        """A code has the number of its atom, or -1."""
         return codes[:, 3].long() + 1
 
 
 def biases(network: DiSK, codec: Codec, tokens: Tokens) -> list[Biases]:
-    """All that a network has, by what it was trained on."""
+    """The biases of a network whose frequencies in its training entities are known."""
     decoders = dict(network.kinds.decoders.items())
-    every = (kind.of(decoders.get(kind.kind), codec, tokens) for kind in (CategoryBiases, AtomBiases))
-    return [one for one in every if one is not None]
+    of_kinds = (kind.of(decoders.get(kind.kind), codec, tokens) for kind in (CategoryBiases, AtomBiases))
+    return [of_kind for of_kind in of_kinds if of_kind is not None]
 
 
-class Believed:
-    """How often each label was believed to be drawn, (L,) each: in all, squared, and what a bias would change of it."""
+class DrawnFrequencies:
+    """Sums over drawn tokens, (L,) each: of the probabilities of labels, of their squares, and of their derivatives."""
 
     def __init__(self, biases: Biases) -> None:
         self.biases = biases
-        self.mass, self.squared, self.slope = (torch.zeros_like(biases.common) for _ in range(3))
+        self.mass, self.squared, self.slope = (torch.zeros_like(biases.frequency) for _ in range(3))
 
     def add(self, asked: Asked, slot: Tensor) -> None:
-        """Take in what is believed of the asked tokens; `slot` (T,) is the batch's."""
+        """Add the beliefs about asked tokens; `slot` (T,) is the batch's."""
         shares, slope = self.biases.shares(asked.belief)
         start = self.biases.start[slot[asked.tokens]]  # (q,)
         for begin in start[start >= 0].unique().tolist():
             own = start == begin
             end = begin + shares.shape[1]
-            for whole, part in ((self.mass, shares), (self.squared, shares.square()), (self.slope, slope)):
-                whole[begin:end] += part[own].sum(0)[: len(whole) - begin]
+            for total, part in ((self.mass, shares), (self.squared, shares.square()), (self.slope, slope)):
+                total[begin:end] += part[own].sum(0)[: len(total) - begin]
 
     def step(self) -> Tensor:
-        """(L,) Newton's, by which each label's bias would move for it to be believed as often as it occurs.
+        """(L,) Newton's step of each bias towards the frequency of its label in training.
 
-        What is told by what was drawn before it is as often as that happened to be: such a label moves by little.
+        A label that follows from values that were drawn before it is as frequent as these happened to be: it moves little.
         """
         own = self.biases
-        rows, labels = (own.by_column(one)[own.column] for one in (self.mass, (self.mass > 0).double()))
+        rows, labels = (own.by_column(sums)[own.column] for sums in (self.mass, (self.mass > 0).double()))
         chance = (self.squared - self.mass.square() / rows.clamp(min=1)).clamp(min=0)  # the variance of the mass
-        lacking = own.common * rows - self.mass
+        lacking = own.frequency * rows - self.mass
         # In a column of two labels both move, and either would be enough: Boehning's bound has it for any number.
         bound = 1 - 1 / labels.clamp(min=1)
         step: Tensor = bound * lacking / (self.slope + PRIOR_COUNT + chance / self.slope.clamp(min=EPSILON))
@@ -193,42 +193,45 @@ class Believed:
 
 @torch.no_grad()
 def match_label_frequencies(
-    network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, told: Callable[[int, int], None]
+    network: DiSK, codec: Codec, tokens: Tokens, seed: int, most: int, report: Callable[[int, int], None]
 ) -> None:
     """Move the biases of a network's labels until it draws them as often as training has them.
 
-    No more than so many values are read for it: how long that takes is no matter of the clock, so it is the same again.
+    At most `most` values are read. That bounds the time without a clock, so that the result is the same each time.
     """
-    every = biases(network, codec, tokens) if len(tokens) else []
-    if not every:
+    of_kinds = biases(network, codec, tokens) if len(tokens) else []
+    if not of_kinds:
         return
-    usual = (tokens.sizes <= MAX_LENGTH_RATIO * tokens.sizes.median()).nonzero()[
-        :, 0
-    ]  # one long list would make all of them slow
+    # One long list would make all entities slow.
+    usual = (tokens.sizes <= MAX_LENGTH_RATIO * tokens.sizes.median()).nonzero()[:, 0]
     longest = max(int(tokens.sizes[usual].max()), 1)
     size = at_once(longest)
-    turns = min(math.ceil(ENTITIES / size), max(most, MIN_READ) // (size * longest * (longest + 1) // 2))
+    turns = min(math.ceil(DRAWN_ENTITIES / size), max(most, MIN_VALUES_READ) // (size * longest * (longest + 1) // 2))
     generator = torch.Generator(tokens.slot.device).manual_seed(derive_seed(seed, SEED))
     for turn in range(1, turns + 1):
-        some = usual[torch.randint(len(usual), (size,), generator=generator, device=usual.device)]
-        believed = {one.kind: Believed(one) for one in every}
-        _draw(network, tokens, some, generator, believed)
-        for one in believed.values():
-            one.biases.bias.add_((one.step() / max(turn - FULL_STEPS, 1)).to(one.biases.bias))
-        told(turn, turns)
+        drawn = usual[torch.randint(len(usual), (size,), generator=generator, device=usual.device)]
+        frequencies = {of_kind.kind: DrawnFrequencies(of_kind) for of_kind in of_kinds}
+        _draw(network, tokens, drawn, generator, frequencies)
+        for of_kind in frequencies.values():
+            of_kind.biases.bias.add_((of_kind.step() / max(turn - FULL_STEPS, 1)).to(of_kind.biases.bias))
+        report(turn, turns)
 
 
 def _draw(
-    network: DiSK, tokens: Tokens, some: Tensor, generator: torch.Generator, believed: Mapping[str, Believed]
+    network: DiSK,
+    tokens: Tokens,
+    entities: Tensor,
+    generator: torch.Generator,
+    frequencies: Mapping[str, DrawnFrequencies],
 ) -> None:
-    """Draw the values of some entities anew, as `sampling` does: with nothing else to go by."""
-    batch = tokens.batch(some)
+    """Draw the values of some entities anew, as `sampling` does, with nothing given."""
+    batch = tokens.batch(entities)
     batch = batch.only(drawable(batch))
     batch = replace(batch, known=torch.zeros_like(batch.known))
 
-    def say(beliefs: Beliefs) -> Mapping[str, Tensor]:
-        for kind in believed.keys() & beliefs.kinds.keys():
-            believed[kind].add(beliefs.kinds[kind], batch.slot)
+    def draw(beliefs: Beliefs) -> Mapping[str, Tensor]:
+        for kind in frequencies.keys() & beliefs.kinds.keys():
+            frequencies[kind].add(beliefs.kinds[kind], batch.slot)
         return beliefs.met(generator)
 
-    reveal(network, batch, order=tokens.layout.order, generator=generator, say=say)
+    reveal(network, batch, order=tokens.layout.order, generator=generator, say=draw)

@@ -6,7 +6,7 @@ On a CPU the operations of a small network are too short to be shared by cores: 
 one, and twice as long where they slept in between. So a step's entities are split into chunks, one for each core, whose
 gradients are summed once a step. The chunks depend on the run, not on the machine: one core works on them in turn.
 
-A timed forward pass tells how long the tasks after the last step will take. A task that would take too much of the budget
+A timed forward pass gives the estimated seconds of the tasks after the last step. A task that would take too much of the budget
 is done with fewer values, and no index is built where even the fewest would take too much.
 
 T  tokens of all training entities, from which each step gathers a batch
@@ -29,10 +29,9 @@ import torch
 from torch import Tensor, nn
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens
+from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.errors import ConfigError, TrainingError
-from kbdisk.experts import latent_knn
+from kbdisk.experts import EXPERTS, latent_knn
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import LatentKNN, measure
 from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
@@ -48,16 +47,16 @@ from kbdisk.training.presence import MAX_VALUES, refit
 from kbdisk.training.presence import seconds as presence_seconds
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import Schedule
-from kbdisk.training.validation import After, Progress, State, ValidationLoss, Validator, Watch, finite
+from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
-MIN_STEPS = 100  # with fewer a network tells little: where there are experts they have its time
+MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
 CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
 SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
-EVENING = 0.5  # of the values that training has read: what may be read to have labels drawn as often as they should be
+LABEL_VALUES_SHARE = 0.5  # of the values that training read: the most that are read to match label frequencies
 
 
 def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
-    """A network as it is before its first step, the same for the same seed."""
+    """A network before its first step; the same for the same seed."""
     torch.manual_seed(run.seed)
     network = DiSK(codec, run.model)
     base = DiSK(codec, replace(run.model, width=run.model.base, heads=1))
@@ -67,7 +66,10 @@ def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
 
 
 class Trainer:
-    """A network on its way; with a `start`, another one's weights are where it begins, and what it falls back to."""
+    """Trains one network, and runs the tasks after the last step.
+
+    With a `start` its first weights are those of another network, and it falls back to these.
+    """
 
     def __init__(self, data: Data, run: Run, device: torch.device, start: DiSK | None = None) -> None:
         self.config, self.run, self.device = run.train, run, device
@@ -87,16 +89,16 @@ class Trainer:
         self.gradients = ParallelGradients(self.network, self.config.parts if device.type == "cpu" else 1, least)
         self.ema = EMA(self.network, self.config.smoothing)
         self.validator = Validator(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
-        self.best: list[Tensor] = [one.clone() for one in self.ema.weights]
+        self.best: list[Tensor] = [weight.clone() for weight in self.ema.weights]
         self.balance = self._balance() if self.config.balance else None
-        values = run.latent_knn.values if self.config.seconds is None else None
+        values = run.experts["latent_knn"].values if self.config.seconds is None else None
         self.state = State(evaluations=self.config.evaluations, values=values)
         self.state.total = self.schedule.planned
 
     @property
     def schedule(self) -> Schedule:
-        """How many steps there are to be."""
-        return Schedule(self.config, self.state, is_watched=len(self.held_out) > 0)
+        """The schedule by the present state."""
+        return Schedule(self.config, self.state, has_validation=len(self.held_out) > 0)
 
     def _balance(self) -> Tensor:
         entropies = torch.tensor([slot.entropy for slot in self.codec.slots])
@@ -105,12 +107,12 @@ class Trainer:
     # ------------------------------------------------------------ steps
 
     def advance(self) -> float:
-        """One step; the loss in nats per entity. Where that is no number no step is taken, and the weights stay."""
+        """Take one step; the loss in nats per entity. No step is taken where the loss is NaN or infinite."""
         state, config = self.state, self.config
         self.network.train()
-        found = self.gradients.compute(self.chosen(state.step), self._cost)
+        loss = self.gradients.compute(self.entities_of(state.step), self._loss)
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
-        if not math.isfinite(found.total + float(length)):
+        if not math.isfinite(loss.total + float(length)):
             return math.nan
         rate = self.schedule.rate
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
@@ -118,14 +120,14 @@ class Trainer:
         self.optimizer.step()
         state.step += 1
         self.ema.update(state.step)
-        return found.nats
+        return loss.nats
 
-    def _cost(self, entities: Tensor, part: int) -> Loss:
-        """What some entities of a step cost, some of their properties hidden."""
+    def _loss(self, entities: Tensor, part: int) -> Loss:
+        """The loss of a chunk of a step's entities, with some of their properties masked."""
         config = self.config
-        batch, hidden = self.shown(entities, self.state.step, part)
-        dropped = self._drawing(~self._number(self.state.step, part))
-        with autocast(config.precision, self.device, self.run.model.width), use_generator(dropped):
+        batch, hidden = self.masked_batch(entities, self.state.step, part)
+        dropout_generator = self._generator(~self._number(self.state.step, part))
+        with autocast(config.precision, self.device, self.run.model.width), use_generator(dropout_generator):
             return score(
                 self.network,
                 batch,
@@ -135,20 +137,20 @@ class Trainer:
                 presence=config.presence,
             )
 
-    def shown(self, entities: Tensor, step: int, part: int = 0) -> tuple[Batch, Hidden]:
-        """Some entities of a step, and what is hidden of them."""
-        generator = self._drawing(self._number(step, part))
+    def masked_batch(self, entities: Tensor, step: int, part: int = 0) -> tuple[Batch, Hidden]:
+        """Some entities of a step, and their masks."""
+        generator = self._generator(self._number(step, part))
         batch = self.tokens.batch(entities, self.config.absent, generator)
         return batch, hide(batch, self.run.hiding, generator, self.tokens.layout.order)
 
     def _number(self, step: int, part: int) -> int:
         return step * self.config.parts + part
 
-    def _drawing(self, number: int) -> torch.Generator:
+    def _generator(self, number: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(derive_seed(self.run.seed, number))
 
-    def chosen(self, step: int) -> Tensor:
-        """The entities of a step: every one once before any comes again, in an order drawn anew each time."""
+    def entities_of(self, step: int) -> Tensor:
+        """The entities of a step: epochs in random order, without replacement."""
         N, size = len(self.tokens), self.config.batch
         first, last = step * size // N, ((step + 1) * size - 1) // N
         rounds = [
@@ -158,12 +160,12 @@ class Trainer:
         start = step * size - first * N
         return torch.cat(rounds)[start : start + size]
 
-    # ------------------------------------------------------------ the whole way
+    # ------------------------------------------------------------ the run
 
     def steps(self) -> Iterator[Progress]:
-        """Step until the steps or the budget are used up, or the held-out part is no longer getting better.
+        """Steps until the steps or the budget are used up, or early stopping ends the run.
 
-        Between two of them the run is as `state` says, and can be kept. What cannot go on ends with `state.stopped`.
+        Between two steps the run is as `state` says, and can be saved. A run that cannot continue ends with `state.stopped`.
         """
         state, last = self.state, time.monotonic()
         if self.is_continued and state.step == 0:
@@ -174,28 +176,28 @@ class Trainer:
             if math.isnan(nats):
                 self._stop("loss")
                 return
-            self._budget(time.monotonic() - begun)
-            seen = self._seen()
+            self._time_step(time.monotonic() - begun)
+            validation_loss = self._evaluate_if_due()
             now = time.monotonic()
             state.seconds, last = state.seconds + now - last, now
-            if seen is not None:
-                self._judge(seen)
+            if validation_loss is not None:
+                self._record(validation_loss)
                 self.schedule.adjust()
-            measure = self.validator.measure if seen and not state.stopped else None
-            yield Progress(state.step, self.ahead, state.seconds, nats, seen, self.is_done, measure)
+            measure = self.validator.measure if validation_loss and not state.stopped else None
+            yield Progress(state.step, self.total, state.seconds, nats, validation_loss, self.is_done, measure)
 
     @property
-    def ahead(self) -> int | None:
-        """How many steps there will be in all, as far as that is known."""
-        return self.schedule.ahead
+    def total(self) -> int | None:
+        """The total number of steps, as far as that is known."""
+        return self.schedule.total
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing more to do."""
+        """Whether no further steps are taken."""
         return self.schedule.is_over or bool(self.state.stopped)
 
-    def _budget(self, seconds: float) -> None:
-        """Take in how long a step took; after enough of them see what else takes of a budget, and what is left buys steps."""
+    def _time_step(self, seconds: float) -> None:
+        """Record the seconds of a step; after enough steps plan the tasks after the last step, and convert the budget to steps."""
         state, budget = self.state, self.config.seconds
         enough = min(MIN_STEPS, self.config.steps or MIN_STEPS)
         least = enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
@@ -206,19 +208,24 @@ class Trainer:
             return
         begun = time.monotonic()
         self.validator.evaluate(state.step)
-        taken = time.monotonic() - begun
-        spent = state.seconds + seconds + taken
-        state.values, state.recorded, state.spare = self._plan_after_training(budget)
-        if not self.schedule.buy(budget, spent, taken, least):
+        evaluation = time.monotonic() - begun
+        spent = state.seconds + seconds + evaluation
+        state.values, state.recorded, state.spare = self._plan_final_tasks(budget)
+        if not self.schedule.set_total(budget, spent, evaluation, least):
             self._give_up()
 
-    def _plan_after_training(self, budget: float) -> AfterTraining:
+    def _plan_final_tasks(self, budget: float) -> FinalTasks:
         return plan_after_training(
-            self.network, self.tokens, self.held_out, budget, self.run.latent_knn, records=self._records
+            self.network,
+            self.tokens,
+            self.held_out,
+            budget,
+            self.run.experts["latent_knn"],
+            learns_presence=self._learns_presence,
         )
 
     def _give_up(self) -> None:
-        """Silence the network, which has learnt nothing: not even what neighbours could be found by."""
+        """Silence the network, which has learnt nothing: also no latent space in which neighbours could be found."""
         self.schedule.give_up()
         self.network.silence()
         self.ema.restart()
@@ -226,7 +233,7 @@ class Trainer:
     def finish_silent(self, *, may_shrink: bool) -> None:
         """Replace a silent network by a narrow one, which has the same beliefs in a fraction of the time.
 
-        It has learnt nothing, not even what neighbours could be found by; only its presence head will learn.
+        It has learnt nothing, also no latent space in which neighbours could be found; only its presence head will learn.
         """
         if may_shrink:
             self.run = replace(self.run, model=replace(self.run.model, width=SILENT_WIDTH))
@@ -234,99 +241,103 @@ class Trainer:
             network.silence()
             self.network = network.to(self.device).eval()
         if self.config.seconds is not None:
-            self.state.recorded = self._plan_after_training(self.config.seconds).recorded
+            self.state.recorded = self._plan_final_tasks(self.config.seconds).presence_values
         self.state.values = 0
 
-    def _seen(self) -> ValidationLoss | None:
-        """What the held-out part costs, where it is to be looked at after this step."""
+    def _evaluate_if_due(self) -> ValidationLoss | None:
+        """The validation loss, where this step is followed by an evaluation."""
         if self.state.is_silent:
             return None
-        # What is drawn is learnt by heart soon where there is little of it.
+        # One order of few rows is soon overfitted.
         early = self.run.hiding.is_in_order
-        return self.validator.evaluate(self.state.step) if self.schedule.is_look_due(early) else None
+        return self.validator.evaluate(self.state.step) if self.schedule.is_evaluation_due(early) else None
 
-    def _judge(self, seen: ValidationLoss) -> None:
+    def _record(self, loss: ValidationLoss) -> None:
         state = self.state
-        if math.isnan(seen.nats):
+        if math.isnan(loss.nats):
             self._stop("loss on the held-out part")
             return
-        cost = self.validator.cost(seen)
+        cost = self.validator.cost(loss)
         if cost < state.best or not (state.best_step or self.is_continued):
-            self._prefer(cost)
+            self._keep_weights(cost)
         else:
             state.worse += 1
-            self.schedule.cool()
+            self.schedule.decay_on_plateau()
         state.history.append(
-            {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(seen.nats), "cost": finite(cost)}
+            {"step": state.step, "seconds": round(state.seconds, 1), "nats": finite(loss.nats), "cost": finite(cost)}
         )
 
-    def _prefer(self, cost: float) -> None:
-        """The averaged weights are the best so far."""
+    def _keep_weights(self, cost: float) -> None:
+        """Keep the averaged weights as the best ones so far."""
         self.state.best, self.state.best_step, self.state.worse = cost, self.state.step, 0
-        self.best = [one.clone() for one in self.ema.weights]
+        self.best = [weight.clone() for weight in self.ema.weights]
 
     def _stop(self, what: str) -> None:
-        """It cannot go on, and the best weights stay; where none were looked at the last ones, if they are any good."""
+        """Stop for an error. The best weights stay; without an evaluation so far the last ones, if their loss is finite."""
         state = self.state
         state.stopped = f"expected a {what} that is a number, got none after step {state.step:,}"
         if not state.best_step and state.step:
             nats = self.validator.evaluate(state.step, self.held_out if len(self.held_out) else self.tokens).nats
             if math.isfinite(nats):
-                self._prefer(nats)
+                self._keep_weights(nats)
 
     def finish(self) -> None:
-        """The network with the weights that are to be kept: the best ones, or the last where none were looked at."""
+        """Put the best weights into the network; the last ones where there was no evaluation."""
         if not self.state.best_step and not self.is_continued:
-            self._prefer(self.state.best)
+            self._keep_weights(self.state.best)
         self.ema.put(self.best)
         self.network.eval()
 
     def match_label_frequencies(self, watch: Watch) -> None:
-        """Where entities are drawn in order, have the finished network draw labels as often as training has them."""
+        """Match the label frequencies of the finished network to those of training, where entities are drawn in order."""
         if self.run.hiding.is_in_order:
             read = self.state.step * self.config.batch * len(self.tokens.slot) / len(self.tokens)
             numbers = autocast(self.config.precision, self.device, self.run.model.width)
-            with self._after("weighing labels", watch) as told, numbers:
-                match_label_frequencies(self.network, self.codec, self.tokens, self.run.seed, int(EVENING * read), told)
+            with self._final_task("weighing labels", watch) as report, numbers:
+                match_label_frequencies(
+                    self.network, self.codec, self.tokens, self.run.seed, int(LABEL_VALUES_SHARE * read), report
+                )
 
     def refit_presence(self, watch: Watch) -> None:
-        """Have the finished network learn what is recorded to the end, where it learnt that at all."""
-        if self._records and len(self.held_out):
+        """Refit the presence head of the finished network, where the network learns presence."""
+        if self._learns_presence and len(self.held_out):
             most = MAX_VALUES if self.state.recorded is None else self.state.recorded
-            with self._after("learning what is recorded", watch) as told:
-                refit(self.network, self.tokens, self.held_out, self.run.seed, told, most)
+            with self._final_task("learning what is recorded", watch) as report:
+                refit(self.network, self.tokens, self.held_out, self.run.seed, report, most)
 
     @property
-    def _records(self) -> bool:
-        """Whether the network learns what is recorded at all."""
+    def _learns_presence(self) -> bool:
+        """Whether the network learns the presence of properties."""
         return bool(self.config.absent and self.config.presence)
 
     def fit_latent_knn(self, watch: Watch) -> LatentKNN | None:
         """The latent nearest neighbours of the finished network."""
-        values = self.state.values
-        config = self.run.latent_knn if values is None else replace(self.run.latent_knn, values=values)
-        with self._after("indexing", watch) as told:
-            return latent_knn.fit(self.network, self.tokens, self.held_out, config, self.run.seed, told)
+        values, config = self.state.values, self.run.experts["latent_knn"]
+        config = config if values is None else replace(config, values=values)
+        with self._final_task(EXPERTS["latent_knn"].doing, watch) as report:
+            return latent_knn.fit(self.network, self.tokens, self.held_out, config, self.run.seed, report)
 
     @contextmanager
-    def _after(self, doing: str, watch: Watch) -> Iterator[Callable[[int, int], None]]:
-        """Something that is done after the last step takes its time of the run's, and tells how far it is."""
+    def _final_task(self, doing: str, watch: Watch) -> Iterator[Callable[[int, int], None]]:
+        """Times a task after the last step; yields a function that reports its progress."""
         state, begun = self.state, time.monotonic()
 
-        def told(done: int, of: int) -> None:
+        def report(done: int, total: int) -> None:
             spent = state.seconds + time.monotonic() - begun
-            watch(Progress(state.step, self.ahead, spent, math.nan, ended=True, after=After(doing, done, of)))
+            watch(
+                Progress(state.step, self.total, spent, math.nan, ended=True, final_task=FinalTask(doing, done, total))
+            )
 
-        yield told
+        yield report
         state.seconds += time.monotonic() - begun
 
 
 # ---------------------------------------------------------------- parallel chunks
 
 
-MIN_TOKENS = 800  # of a part: with fewer each would take as long as with these
+MIN_CHUNK_TOKENS = 800  # a smaller chunk takes as long
 
-Cost = Callable[[Tensor, int], Loss]  # of the entities of a part, by its number
+ChunkLossOf = Callable[[Tensor, int], Loss]  # of the entities of a chunk, by its number
 
 
 @dataclass(frozen=True)
@@ -339,7 +350,7 @@ class StepLoss:
 
 @dataclass(frozen=True)
 class ChunkLoss(StepLoss):
-    """Some of that, and some of its gradient."""
+    """The part of a chunk, with its part of the gradient."""
 
     gradients: Sequence[Tensor | None]
 
@@ -353,72 +364,74 @@ class ParallelGradients:
         self.threads = torch.get_num_threads()
         workers = min(most, self.threads)
         self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
-        self.each = max(self.threads // workers, 1)
+        self.threads_each = max(self.threads // workers, 1)
 
-    def compute(self, entities: Tensor, cost: Cost) -> StepLoss:
-        """Put the gradient of what these entities cost into the parameters."""
+    def compute(self, entities: Tensor, loss_of: ChunkLossOf) -> StepLoss:
+        """Put the gradient of the loss of some entities into the parameters."""
         parts = entities.chunk(max(min(self.most, len(entities) // self.least), 1))
         shares = [len(part) / len(entities) for part in parts]
         if self.pool is None or len(parts) == 1:
-            found = list(map(partial(self._one, cost), parts, shares, count()))
+            chunks = list(map(partial(self._chunk, loss_of), parts, shares, count()))
         else:
-            found = list(self.pool.map(partial(self._threaded, cost), parts, shares, count()))
-            torch.set_num_threads(self.threads)  # for threads to come: the workers' own number is theirs
-        for parameter, several in zip(
-            self.parameters, zip(*(one.gradients for one in found), strict=True), strict=True
-        ):
-            parameter.grad = _sum(several)
-        return StepLoss(sum(one.total for one in found), sum(one.nats for one in found))
+            chunks = list(self.pool.map(partial(self._threaded, loss_of), parts, shares, count()))
+            torch.set_num_threads(self.threads)  # for new threads: each worker has set its own number
+        of_parameters = zip(*(chunk.gradients for chunk in chunks), strict=True)
+        for parameter, gradients in zip(self.parameters, of_parameters, strict=True):
+            parameter.grad = _sum(gradients)
+        return StepLoss(sum(chunk.total for chunk in chunks), sum(chunk.nats for chunk in chunks))
 
-    def _threaded(self, cost: Cost, entities: Tensor, share: float, number: int) -> ChunkLoss:
-        if torch.get_num_threads() != self.each:
-            torch.set_num_threads(self.each)
-        return self._one(cost, entities, share, number)
+    def _threaded(self, loss_of: ChunkLossOf, entities: Tensor, share: float, number: int) -> ChunkLoss:
+        if torch.get_num_threads() != self.threads_each:
+            torch.set_num_threads(self.threads_each)
+        return self._chunk(loss_of, entities, share, number)
 
-    def _one(self, cost: Cost, entities: Tensor, share: float, number: int) -> ChunkLoss:
-        loss = cost(entities, number)
+    def _chunk(self, loss_of: ChunkLossOf, entities: Tensor, share: float, number: int) -> ChunkLoss:
+        loss = loss_of(entities, number)
         gradients = torch.autograd.grad(loss.total * share, self.parameters, allow_unused=True)
         return ChunkLoss(float(loss.total.detach()) * share, float(loss.nats) * share, gradients)
 
 
 def min_entities(entities: int, tokens: int) -> int:
-    """The entities of a part, at least, where so many have so many tokens."""
-    return max(round(MIN_TOKENS * entities / max(tokens, 1)), 1)
+    """The least number of entities in a chunk, for a data set of so many entities and tokens."""
+    return max(round(MIN_CHUNK_TOKENS * entities / max(tokens, 1)), 1)
 
 
 def _sum(gradients: Sequence[Tensor | None]) -> Tensor | None:
-    """Of the parts, in their order, so that it is the same each time."""
+    """The sum in the order of the chunks, so that it is the same each time."""
     total: Tensor | None = None
-    for one in gradients:
-        total = one if total is None else total if one is None else total + one
+    for gradient in gradients:
+        total = gradient if total is None else total if gradient is None else total + gradient
     return total
 
 
 # ---------------------------------------------------------------- after the last step
 
 
-INDEX_SHARE, PRESENCE_SHARE = (
-    0.2,
-    0.1,
-)  # of a budget, at most: for the latent kNN index, and for the refit of the presence head
+INDEX_SHARE, PRESENCE_SHARE = 0.2, 0.1  # of a budget, at most: for the latent kNN index; to refit the presence head
 MIN_INDEX_VALUES = 500  # values of an index; a smaller one is of no use
-AFTER_SHARE = 0.5  # of a budget, at most, for all of it
+FINAL_TASKS_SHARE = 0.5  # of a budget, at most, for all tasks after the last step
 
 
-class AfterTraining(NamedTuple):
+class FinalTasks(NamedTuple):
     """The values that each task after the last step uses, and the seconds that are kept for them."""
 
-    remembered: int
-    recorded: int
+    index_values: int
+    presence_values: int
     seconds: float
 
 
 def plan_after_training(
-    network: DiSK, tokens: Tokens, held_out: Tokens, budget: float, latent_knn_config: LatentKNNConfig, *, records: bool
-) -> AfterTraining:
-    """What a budget is good for, where something is held out; `records` tells whether the network learns what is recorded."""
-    if not len(held_out) or not (latent_knn_config.neighbours or records):
-        return AfterTraining(latent_knn_config.values, MAX_VALUES, 0.0)
+    network: DiSK,
+    tokens: Tokens,
+    held_out: Tokens,
+    budget: float,
+    latent_knn_config: LatentKNNConfig,
+    *,
+    learns_presence: bool,
+) -> FinalTasks:
+    """The values that the tasks after the last step can use within a budget."""
+    if not len(held_out) or not (latent_knn_config.neighbours or learns_presence):
+        return FinalTasks(latent_knn_config.values, MAX_VALUES, 0.0)
     once = measure(network, tokens, latent_knn_config.neighbours)
     values, spent = _affordable(
         latent_knn_config.values, INDEX_SHARE * budget, lambda most: latent_knn_seconds(once, tokens, held_out, most)
@@ -428,12 +441,12 @@ def plan_after_training(
     recorded, more = _affordable(
         MAX_VALUES, PRESENCE_SHARE * budget, lambda most: presence_seconds(once.forward, tokens, most)
     )
-    taken = spent * bool(latent_knn_config.neighbours) + more * records
-    return AfterTraining(values, recorded, min(taken, AFTER_SHARE * budget))
+    taken = spent * bool(latent_knn_config.neighbours) + more * learns_presence
+    return FinalTasks(values, recorded, min(taken, FINAL_TASKS_SHARE * budget))
 
 
 def _affordable(most: int, budget: float, seconds: Callable[[int], float]) -> tuple[int, float]:
-    """How many values can be had for a budget, by halves of the most there are, and what they take."""
+    """The most values that a budget allows, found by halving, and their seconds."""
     while most > MIN_INDEX_VALUES and seconds(most) > budget:
         most //= 2
     return most, seconds(most)
@@ -442,13 +455,13 @@ def _affordable(most: int, budget: float, seconds: Callable[[int], float]) -> tu
 # ---------------------------------------------------------------- memory
 
 
-COPIES = 6  # of a network at least: itself, its average, its best, its gradients, and two moments of each
-OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # what torch says where a CPU has no memory left
-MEMORY_SHARE = 0.9  # of a machine's memory: the rest is for data, for what a step computes, and for others
+COPIES = 6  # of the parameters, at least: weights, EMA, best weights, gradients, and two moments
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # in torch's message where a CPU has no memory left
+MEMORY_SHARE = 0.9  # of a machine's memory: the rest is for data, activations and other processes
 
 
 def check_memory(codec: Codec, model: ModelConfig, device: torch.device) -> None:
-    """A ConfigError where a network and all that its training holds is more than the memory there is."""
+    """ConfigError where a network and its training state do not fit into memory."""
     memory = _memory()
     if device.type != "cpu" or memory is None:
         return
@@ -477,22 +490,22 @@ def within_memory(batch: int, width: int) -> Iterator[None]:
 
 def count_parameters(codec: Codec, model: ModelConfig) -> int:
     """The number of parameters, extrapolated from three narrow networks: it is quadratic in the width."""
-    least = math.lcm(model.heads, *(getattr(one, "heads", 1) for one in codec.config.kinds.values()))
-    one, two, three = (_counted(codec, replace(model, width=times * least)) for times in (1, 2, 3))
+    least = math.lcm(model.heads, *(getattr(settings, "heads", 1) for settings in codec.config.kinds.values()))
+    single, double, triple = (_count(codec, replace(model, width=times * least)) for times in (1, 2, 3))
     times = model.width // least
-    slope, bend = two - one, three - 2 * two + one
-    return one + (times - 1) * slope + (times - 1) * (times - 2) // 2 * bend
+    slope, curvature = double - single, triple - 2 * double + single
+    return single + (times - 1) * slope + (times - 1) * (times - 2) // 2 * curvature
 
 
-def _counted(codec: Codec, model: ModelConfig) -> int:
-    return sum(one.numel() for one in DiSK(codec, model).parameters())
+def _count(codec: Codec, model: ModelConfig) -> int:
+    return sum(parameter.numel() for parameter in DiSK(codec, model).parameters())
 
 
 def _memory() -> int | None:
-    """The bytes of this machine; None where it does not say."""
+    """The bytes of memory of this machine; None where that is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # Windows has no such question
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
         return None
 
 

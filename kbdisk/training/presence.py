@@ -22,8 +22,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Layout, Tokens
+from kbdisk.data.dataset import Batch, Layout, Tokens
 from kbdisk.experts.queries import chunks, draw_entities
 from kbdisk.model.masking import shuffled
 from kbdisk.model.network import DiSK
@@ -33,29 +32,23 @@ MAX_VALUES = 1 << 15  # values of the entities that it is fitted on, at most
 VALIDATION_FACTOR = 0.25  # of as many validation values
 MAX_MASKED = 8  # values of an entity that are masked, each alone
 MAX_LACKING = 16  # properties of an entity's class that it lacks: fewer, where entities are so many that these are most
-PENALTIES = (
-    100.0,
-    10.0,
-    1.0,
-    0.1,
-    0.01,
-)  # what it costs to go from what the network had learnt, in nats of half a square
-STEPS = 50  # of L-BFGS, from the nearest on
-SECONDS_PER_QUERY = 4e-5  # seconds of a slow core for each answer that it is learnt by
+PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)  # of the distance from the learnt weights: nats per half of a square
+STEPS = 50  # of L-BFGS, from the strongest penalty to the weakest
+SECONDS_PER_QUERY = 4e-5  # on a slow core
 
 
 class PresenceExamples(NamedTuple):
     """Properties that are present or absent, with the vectors of their queries."""
 
-    vectors: Tensor  # (q, D) float64, what the network makes of the rest
-    usual: Tensor  # (q,) float64, the log odds that it has where nothing else is known
-    there: Tensor  # (q,) float64, 1 or 0
-    weight: Tensor  # (q,) float64, for how many it stands
+    vectors: Tensor  # (q, D) float64, the network's last hidden layer
+    prior: Tensor  # (q,) float64, the log odds where nothing else is known
+    present: Tensor  # (q,) float64, 1 or 0
+    weight: Tensor  # (q,) float64, the number of properties that it stands for
 
     def nats(self, head: nn.Linear) -> Tensor:
         """() -log p of all."""
-        logits = head(self.vectors)[:, 0] + self.usual
-        return F.binary_cross_entropy_with_logits(logits, self.there, self.weight, reduction="sum")
+        logits = head(self.vectors)[:, 0] + self.prior
+        return F.binary_cross_entropy_with_logits(logits, self.present, self.weight, reduction="sum")
 
 
 def refit(
@@ -63,7 +56,7 @@ def refit(
     tokens: Tokens,
     held_out: Tokens,
     seed: int,
-    told: Callable[[int, int], None] | None = None,
+    report: Callable[[int, int], None] | None = None,
     most: int = MAX_VALUES,
 ) -> bool:
     """Refit the presence head on `most` values; whether the validation loss improved, else the head is unchanged."""
@@ -71,20 +64,20 @@ def refit(
     sides = draw_entities(tokens, most, generator), draw_entities(held_out, int(VALIDATION_FACTOR * most), generator)
     lacking, together = _lacking(most, len(sides[0])), lacking_together(tokens)
     done, total = 0, sum(map(len, sides))
-    found: list[PresenceExamples] = []
-    for side, chosen in zip((tokens, held_out), sides, strict=True):
-        several = []
-        for part in chunks(side, chosen) if len(chosen) else ():
-            several.append(
-                _presence_examples(network, side.batch(part, lacking, generator), side.layout, together, generator)
+    examples: list[PresenceExamples] = []
+    for side, entities in zip((tokens, held_out), sides, strict=True):
+        of_chunks = []
+        for chunk in chunks(side, entities) if len(entities) else ():
+            of_chunks.append(
+                _presence_examples(network, side.batch(chunk, lacking, generator), side.layout, together, generator)
             )
-            done += len(part)
-            if told is not None:
-                told(done, total)
-        found += [PresenceExamples(*map(torch.cat, zip(*several, strict=True)))] if several else []
-    if len(found) < len(sides) or not bool((found[0].there == 0).any()):  # all that there is is recorded
+            done += len(chunk)
+            if report is not None:
+                report(done, total)
+        examples += [PresenceExamples(*map(torch.cat, zip(*of_chunks, strict=True)))] if of_chunks else []
+    if len(examples) < len(sides) or not bool((examples[0].present == 0).any()):  # nothing is absent
         return False
-    return _select(network.presence, *found)
+    return _select(network.presence, *examples)
 
 
 def seconds(pass_of_one: float, tokens: Tokens, most: int) -> float:
@@ -97,12 +90,12 @@ def seconds(pass_of_one: float, tokens: Tokens, most: int) -> float:
 
 
 def _lacking(most: int, entities: int) -> int:
-    """How many properties that each of so many entities lacks are asked for."""
+    """The number of lacking properties of each entity that are asked for."""
     return max(1, min(MAX_LACKING, most // max(entities, 1)))
 
 
 def lacking_together(tokens: Tokens) -> Tensor:
-    """(S,) of the entities that lack a property, the share that lacks all beneath its first key, too; 0 of evidence."""
+    """(S,) of the entities that lack a property, the share that also lacks all others below its first key; 0 for evidence."""
     layout, count = tokens.layout, len(tokens.layout.fixed)
     known, own = tokens.known, tokens.free
     sizes = tokens.classes.bincount(minlength=len(layout.offsets) - 1)  # (C,)
@@ -121,53 +114,56 @@ def lacking_together(tokens: Tokens) -> Tensor:
 def _presence_examples(
     network: DiSK, batch: Batch, layout: Layout, together: Tensor, generator: Generator
 ) -> PresenceExamples:
-    """What some entities have, hidden one by one, and what they lack; `together` (S,) tells how often with its block."""
+    """The values of some entities, masked one by one, and the properties that they lack.
+
+    `together` (S,) is the share of absent properties whose block is absent, too.
+    """
     free = batch.known & ~batch.fixed
     place, size = shuffled(batch, free, generator)
     along = torch.rand(len(batch), generator=generator, device=free.device) < together[batch.slot]
     block = batch.entity * len(together) + layout.blocks[batch.slot]
     asked = size.clamp(max=MAX_MASKED)  # (B,)
-    several = []
+    examples = []
     for turn in range(-1, int(asked.max())):
         hidden = free & (place == turn)
-        one = batch if turn < 0 else replace(batch, absent=torch.zeros_like(free))
+        masked = batch if turn < 0 else replace(batch, absent=torch.zeros_like(free))
         gone = hidden | free & torch.isin(block, block[hidden & along])
-        visible = one.seen(one.known & ~gone & ~layout.places(one, gone))
-        queries, vectors = network.queried(one, visible, hidden)
-        absent, owner = one.absent[queries], one.entity[queries]
-        weight = one.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])
-        usual = network.usual[one.slot[queries]]
-        several.append(PresenceExamples(*(each.double() for each in (vectors, usual, ~absent, weight))))
-    return PresenceExamples(*map(torch.cat, zip(*several, strict=True)))
+        visible = masked.seen(masked.known & ~gone & ~layout.places(masked, gone))
+        queries, vectors = network.queried(masked, visible, hidden)
+        absent, owner = masked.absent[queries], masked.entity[queries]
+        weight = masked.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])
+        prior = network.usual[masked.slot[queries]]
+        examples.append(PresenceExamples(*(part.double() for part in (vectors, prior, ~absent, weight))))
+    return PresenceExamples(*map(torch.cat, zip(*examples, strict=True)))
 
 
-def _select(head: nn.Linear, learnt: PresenceExamples, judging: PresenceExamples) -> bool:
+def _select(head: nn.Linear, training: PresenceExamples, validation: PresenceExamples) -> bool:
     """Fit under each penalty and keep the weights with the lowest validation loss; whether these are new."""
     before = deepcopy(head).double()
-    best, least = before, float(judging.nats(before).detach())
-    one = before
-    for near in PENALTIES:
-        one = _fit(one, before, learnt, near)
-        cost = float(judging.nats(one).detach())
-        if cost < least:
-            best, least = one, cost
+    best, lowest = before, float(validation.nats(before).detach())
+    fitted = before
+    for penalty in PENALTIES:
+        fitted = _fit(fitted, before, training, penalty)
+        loss = float(validation.nats(fitted).detach())
+        if loss < lowest:
+            best, lowest = fitted, loss
     head.load_state_dict(best.state_dict())
     return best is not before
 
 
 @torch.enable_grad()
-def _fit(start: nn.Linear, before: nn.Linear, learnt: PresenceExamples, near: float) -> nn.Linear:
-    """Fit the weights, with a squared penalty `near` on their distance from those before."""
+def _fit(start: nn.Linear, before: nn.Linear, training: PresenceExamples, penalty: float) -> nn.Linear:
+    """Fit the weights, with a squared penalty on their distance from those before."""
     head = deepcopy(start)
-    ours, theirs = list(head.parameters()), [one.detach() for one in before.parameters()]
-    solver = LBFGS(ours, max_iter=STEPS, line_search_fn="strong_wolfe")
+    weights, learnt = list(head.parameters()), [parameter.detach() for parameter in before.parameters()]
+    solver = LBFGS(weights, max_iter=STEPS, line_search_fn="strong_wolfe")
 
-    def cost() -> Tensor:
+    def loss() -> Tensor:
         head.zero_grad()
-        far = torch.stack([(one - other).square().sum() for one, other in zip(ours, theirs, strict=True)]).sum()
-        total = learnt.nats(head) + near / 2 * far
+        distance = torch.stack([(new - old).square().sum() for new, old in zip(weights, learnt, strict=True)]).sum()
+        total = training.nats(head) + penalty / 2 * distance
         total.backward()
         return total.detach()
 
-    solver.step(cost)  # type: ignore[no-untyped-call]
+    solver.step(loss)  # type: ignore[no-untyped-call]
     return head

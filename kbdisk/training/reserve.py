@@ -1,7 +1,7 @@
 """Reserved values: a sample of each property's known values that training leaves out, to weigh experts by.
 
-They measure experts where they are used: a gap stands in an entity whose other values are known, and so are the values of
-the entities that it links to. Of an entity that is held out with its neighbours, much less is known.
+They measure experts as they are used: the other values of an entity with a gap are known, and so are the values of the
+entities that it links to. Of an entity that is held out together with its neighbours much less is known.
 
 T tokens   E needs
 """
@@ -17,22 +17,22 @@ from torch import Generator, Tensor
 from kbdisk.data.dataset import Tokens
 from kbdisk.rng import derive_seed
 
-MIN_VALUES = 20  # of a slot, below which none is reserved
-SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values
-SHARE_OF_FEW, ENOUGH_RESERVED = 0.2, 30  # the larger share that counts until so many are reserved
+MIN_VALUES_TO_RESERVE = 20  # of a slot, below which none is reserved
+RESERVED_SHARE, MAX_RESERVED = 0.1, 100  # of a slot's values
+RESERVED_SHARE_OF_FEW, ENOUGH_RESERVED = 0.2, 30  # the larger share, up to so many reserved values
 SEED = 11  # mixed with the run's seed
 
 
 def without_reserved(tokens: Tokens, seed: int) -> Tokens:
-    """The same tokens with reserved values not known: whole composites, and what came over links that are reserved."""
+    """The tokens without reserved values: composites as a whole, and the evidence over reserved links."""
     units, slot = tokens.units, tokens.slot
     lead = (tokens.free & (units == torch.arange(len(units)))).nonzero()[:, 0]
     lead = lead[torch.randperm(len(lead), generator=Generator().manual_seed(derive_seed(seed, SEED)))]
     lead = lead[slot[lead].argsort(stable=True)]  # by slot, in random order within each
     count = slot[lead].bincount(minlength=len(tokens.layout.fixed))
     rank = torch.arange(len(lead)) - (count.cumsum(0) - count)[slot[lead]]
-    quota = torch.maximum(SHARE * count, (SHARE_OF_FEW * count).clamp(max=ENOUGH_RESERVED)).long()
-    quota = quota.clamp(max=MAX_RESERVED).where(count >= MIN_VALUES, 0)
+    quota = torch.maximum(RESERVED_SHARE * count, (RESERVED_SHARE_OF_FEW * count).clamp(max=ENOUGH_RESERVED)).long()
+    quota = quota.clamp(max=MAX_RESERVED).where(count >= MIN_VALUES_TO_RESERVE, 0)
     reserved = torch.zeros(len(units), dtype=torch.bool).index_fill(0, lead[rank < quota[slot[lead]]], True)[units]
     return _without(tokens, reserved)
 
@@ -53,10 +53,10 @@ def _without(tokens: Tokens, reserved: Tensor) -> Tokens:
     return replace(tokens, known=tokens.known & ~reserved)
 
 
-def reserved_slots(training: Tokens, whole: Tokens) -> dict[str, list[int]]:
-    """By the ids of entities the slots of which the whole has values that training leaves out; evidence does not count."""
-    reserved = (whole.free & ~training.known).cpu()
-    found: dict[str, list[int]] = {}
-    for entity, slot in zip(whole.owner[reserved].tolist(), whole.slot[reserved].tolist(), strict=True):
-        found.setdefault(whole.ids[entity], []).append(slot)
-    return found
+def reserved_slots(training: Tokens, complete: Tokens) -> dict[str, list[int]]:
+    """The slots of reserved values, by the ids of entities: those that `complete` has and training lacks, without evidence."""
+    reserved = (complete.free & ~training.known).cpu()
+    slots: dict[str, list[int]] = {}
+    for entity, slot in zip(complete.owner[reserved].tolist(), complete.slot[reserved].tolist(), strict=True):
+        slots.setdefault(complete.ids[entity], []).append(slot)
+    return slots

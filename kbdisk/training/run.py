@@ -1,4 +1,4 @@
-"""A run: all that is chosen about a model and its training, in one value. Presets, and run files over them.
+"""A run: the settings of a model and its training, in one value. Presets, and run files that change them.
 
     [train]
     rate = 1e-3
@@ -22,8 +22,8 @@ from typing import Any, Self
 from kbdisk.data import CodecConfig
 from kbdisk.data.config import EvidenceConfig
 from kbdisk.errors import ConfigError
+from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.config import (
-    CONFIGS,
     BoostedTreesConfig,
     GaussianProcessConfig,
     GivenOnlyConfig,
@@ -46,7 +46,7 @@ from kbdisk.training.config import TrainConfig
 
 @dataclass(frozen=True)
 class Run:
-    """The choices, each table beside what it configures."""
+    """The settings, by table."""
 
     preset: str = "default"
     seed: int = 0
@@ -54,27 +54,27 @@ class Run:
     model: ModelConfig = field(default_factory=ModelConfig)
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))
     train: TrainConfig = field(default_factory=TrainConfig)
-    latent_knn: LatentKNNConfig = field(default_factory=LatentKNNConfig)
-    gaussian_process: GaussianProcessConfig = field(default_factory=GaussianProcessConfig)
-    knn: KNNConfig = field(default_factory=KNNConfig)
-    label_regression: LabelRegressionConfig = field(default_factory=LabelRegressionConfig)
-    boosted_trees: BoostedTreesConfig = field(default_factory=BoostedTreesConfig)
-    given_only: GivenOnlyConfig = field(default_factory=GivenOnlyConfig)
-    presence_trees: PresenceTreesConfig = field(default_factory=PresenceTreesConfig)
+    experts: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # by name, in the order of EXPERTS; defaults where none is given
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError("seed", f"expected a whole number from 0 to 2 ** 63 - 1, got {self.seed!r}.")
+        if unknown := self.experts.keys() - EXPERTS.keys():
+            raise ConfigError("experts", f"expected some of {', '.join(EXPERTS)}, got {', '.join(sorted(unknown))}.")
+        complete = {name: self.experts.get(name) or kind.config() for name, kind in EXPERTS.items()}
+        object.__setattr__(self, "experts", complete)
         if self.experts_share >= 1:
             raise ConfigError(
-                ", ".join(f"{name}.share" for name in STACKED),
+                ", ".join(f"{name}.share" for name in experts_of("stack", "answer")),
                 f"expected less than 1 in all, got {self.experts_share:g}.",
             )
 
     @property
     def experts_share(self) -> float:
         """The share of a time budget for experts."""
-        return float(sum(getattr(self, name).share for name in STACKED))
+        return float(sum(self.experts[name].share for name in experts_of("stack", "answer")))
 
     @classmethod
     def of(cls, preset: str) -> Self:
@@ -84,55 +84,59 @@ class Run:
         return cls(preset, **PRESETS[preset])
 
     def with_file(self, file: str | FilePath) -> Self:
-        """Itself with what a run file says."""
+        """Itself with the settings of a run file."""
         try:
-            told = tomllib.loads(FilePath(file).read_text("utf-8"))
+            tables = tomllib.loads(FilePath(file).read_text("utf-8"))
         except OSError as error:
             raise ConfigError(str(file), f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(str(file), f"expected TOML, got what is none: {error}.") from None
         except RecursionError:
             raise ConfigError(str(file), "expected TOML, got brackets nested too deeply to be read.") from None
-        if "preset" in told:
+        if "preset" in tables:
             raise ConfigError(f"{file}: preset", "is chosen beside the run file: say --preset.")
-        changed: Self = _changed(self, told, str(file), ())
+        changed: Self = _changed(self, tables, str(file), ())
         return changed
 
+    def with_experts(self, **settings: Any) -> Self:
+        """Itself with other settings of some experts."""
+        return replace(self, experts={**self.experts, **settings})
+
     def with_train(self, **choices: Any) -> Self:
-        """Itself with other choices about training."""
+        """Itself with other settings of training."""
         return replace(self, train=replace(self.train, **choices))
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
-        return asdict(self)
+        """Itself as plain data; the settings of each expert are a table beside the others."""
+        data = asdict(self)
+        experts = data.pop("experts")
+        return {**data, **experts}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
-        made = {name: kind(**data[name]) for name, kind in TABLES.items()}
-        return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **made)
+        """The run of plain data."""
+        tables = {name: config(**data[name]) for name, config in TABLES.items()}
+        experts = {name: kind.config(**data[name]) for name, kind in EXPERTS.items() if name in data}
+        return cls(data["preset"], data["seed"], CodecConfig.from_json(data["codec"]), **tables, experts=experts)
 
 
-TABLES: dict[str, Any] = {
-    "model": ModelConfig,
-    "hiding": Hiding,
-    "train": TrainConfig,
-    **CONFIGS,
-}
-STACKED = (
-    "knn",
-    "gaussian_process",
-    "label_regression",
-    "boosted_trees",
-    "given_only",
-)  # in the order in which they are fitted
+TABLES: dict[str, Any] = {"model": ModelConfig, "hiding": Hiding, "train": TrainConfig}
 
 
-def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
-    """A dataclass, or a mapping of them, with what a table of the run file says."""
-    known = {one.name: getattr(base, one.name) for one in fields(base)} if is_dataclass(base) else dict(base)
+def unknown_tables(data: Mapping[str, Any]) -> list[str]:
+    """The tables of a run as plain data that no expert here has: those of experts of packages that are not imported."""
+    return sorted(data.keys() - {"preset", "seed", "codec", *TABLES, *EXPERTS})
+
+
+def _changed(base: Any, table: Mapping[str, Any], file: str, at: tuple[str, ...]) -> Any:
+    """A dataclass, or a mapping of dataclasses, with the settings of a table of the run file."""
+    known = (
+        {setting.name: getattr(base, setting.name) for setting in fields(base)} if is_dataclass(base) else dict(base)
+    )
+    if isinstance(base, Run):
+        known |= known.pop("experts")
     changes: dict[str, Any] = {}
-    for key, value in told.items():
+    for key, value in table.items():
         where = f"{file}: {'.'.join((*at, key))}"
         if key not in known:
             names = sorted(known.keys() - {"preset"})
@@ -143,6 +147,9 @@ def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...])
             changes[key] = _changed(known[key], value, file, (*at, key))
         else:
             changes[key] = _typed(base, key, known[key], value, where)
+    if isinstance(base, Run):
+        experts = {name: changes.pop(name) for name in base.experts if name in changes}
+        changes["experts"] = {**base.experts, **experts}
     try:
         return {**base, **changes} if isinstance(base, Mapping) else replace(base, **changes)
     except (ValueError, TypeError) as error:
@@ -151,7 +158,7 @@ def _changed(base: Any, told: Mapping[str, Any], file: str, at: tuple[str, ...])
 
 def _typed(base: Any, key: str, old: Any, value: Any, where: str) -> Any:
     """A value of the type that the field has; a whole number may stand for a float."""
-    annotation = str({one.name: one.type for one in fields(base)}[key])
+    annotation = str({setting.name: setting.type for setting in fields(base)}[key])
     kinds: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": list}
     wanted = next((name for name in ("float", "int", "bool", "str", "tuple") if annotation.startswith(name)), "str")
     fits = isinstance(value, kinds[wanted]) and (wanted == "bool" or not isinstance(value, bool))
@@ -175,43 +182,51 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "model": ModelConfig(width=64, dropout=0.05),
         "train": TrainConfig(batch=0, rate=3e-3, smoothing=0.99, seconds=60, evaluations=10, patience=4),
-        "latent_knn": LatentKNNConfig(values=1 << 15),
-        "gaussian_process": GaussianProcessConfig(share=0.04),
-        "knn": KNNConfig(share=0.06),
-        "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "label_regression": LabelRegressionConfig(share=0.06),
-        "boosted_trees": BoostedTreesConfig(share=0.36),
-        "presence_trees": PresenceTreesConfig(share=0.1),
+        "experts": {
+            "latent_knn": LatentKNNConfig(values=1 << 15),
+            "knn": KNNConfig(share=0.06),
+            "gaussian_process": GaussianProcessConfig(share=0.04),
+            "label_regression": LabelRegressionConfig(share=0.06),
+            "boosted_trees": BoostedTreesConfig(share=0.36),
+            "given_only": GivenOnlyConfig(share=0.03),
+            "presence_trees": PresenceTreesConfig(share=0.1),
+        },
     },
     "default": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=2, batch=0, rate=3e-3, course="plateau", seconds=900),
-        "gaussian_process": GaussianProcessConfig(share=0.04),
-        "knn": KNNConfig(share=0.06),
-        "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "label_regression": LabelRegressionConfig(share=0.06),
-        "boosted_trees": BoostedTreesConfig(share=0.36),
-        "presence_trees": PresenceTreesConfig(share=0.1),
+        "experts": {
+            "knn": KNNConfig(share=0.06),
+            "gaussian_process": GaussianProcessConfig(share=0.04),
+            "label_regression": LabelRegressionConfig(share=0.06),
+            "boosted_trees": BoostedTreesConfig(share=0.36),
+            "given_only": GivenOnlyConfig(share=0.03),
+            "presence_trees": PresenceTreesConfig(share=0.1),
+        },
     },
     "best": {
         "model": ModelConfig(width=0, dropout=0.05),
         "train": TrainConfig(members=4, batch=0, rate=3e-3, course="plateau", seconds=3600),
-        "gaussian_process": GaussianProcessConfig(share=0.06),
-        "knn": KNNConfig(share=0.12),
-        "given_only": GivenOnlyConfig(share=0.03),
         "codec": CodecConfig(pooling=True),
-        "label_regression": LabelRegressionConfig(share=0.03),
-        "boosted_trees": BoostedTreesConfig(share=0.15),
-        "presence_trees": PresenceTreesConfig(share=0.1),
+        "experts": {
+            "knn": KNNConfig(share=0.12),
+            "gaussian_process": GaussianProcessConfig(share=0.06),
+            "label_regression": LabelRegressionConfig(share=0.03),
+            "boosted_trees": BoostedTreesConfig(share=0.15),
+            "given_only": GivenOnlyConfig(share=0.03),
+            "presence_trees": PresenceTreesConfig(share=0.1),
+        },
     },
-    # To draw entities: a row's conditionals in one order (of few rows others, too), and networks enough to average over.
+    # To draw entities: conditionals in one order (in others, too, where there are few rows), and an ensemble of four.
     "synthetic": {
         "model": ModelConfig(width=0, dropout=0.05),
         "hiding": Hiding(rate="few", ordered=None),
-        "latent_knn": LatentKNNConfig(neighbours=0),
         "train": TrainConfig(members=4, more=4, batch=0, rate=3e-3, course="plateau", seconds=1200, validation=0.1),
+        "experts": {
+            "latent_knn": LatentKNNConfig(neighbours=0),
+        },
     },
     # The row of the paper's ablation that its main table equals: DICE, width 512, rate 0.001, a random masking rate,
     # 50 components, untied. The loss, the masks and the blocks as in its code; nothing that it does not have.
@@ -231,7 +246,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         ),
         "model": ModelConfig(width=512, layers=2, heads=2, hidden=2, blocks=2, dropout=0.1, base=8),
         "hiding": Hiding(rate="batch", together=0.0, nothing=0.0),
-        "latent_knn": LatentKNNConfig(neighbours=0),
         "train": TrainConfig(
             batch=1024,
             parts=1,
@@ -249,5 +263,8 @@ PRESETS: dict[str, dict[str, Any]] = {
             objective="field-mean",
             precision="float32",
         ),
+        "experts": {
+            "latent_knn": LatentKNNConfig(neighbours=0),
+        },
     },
 }

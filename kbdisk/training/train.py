@@ -1,11 +1,11 @@
 """Training: the recipe from entities and a schema to a model, with its networks, their sizes and the experts.
 
-Sizes that a run leaves open are fitted to the data: small data is learnt best by a small network in small batches. Measured
-at equal time on one core: 6,800 entities of 24 classes, 270 values a property, were learnt better at width 64 than at 128,
-with little dropout; 118 chemical elements with much; 9,600 phones, 7,700 values a property, better at 64 than at 128 and in
-batches of 512 than of 256, half on each of two cores; 2,900 nuclei of 18 properties in batches of 512 than of 128. Where
-tables are drawn in one order, 500 to 6,400 rows learnt in that order alone were soon overfitted; 12,000 and more were not,
-and the last columns were predicted better.
+Sizes that a run leaves open are fitted to the data. Small data needs a small network and small batches. Measured at equal
+time on one core: width 64 was better than 128 for 6,800 entities of 24 classes, 270 values a property, with little dropout,
+and for 9,600 phones, 7,700 values a property; 118 chemical elements needed much dropout. Batches of 512 were better than of
+256 for the phones, half on each of two cores, and better than of 128 for 2,900 nuclei of 18 properties. Where tables are
+drawn in one order, 500 to 6,400 rows that were learnt in that order alone were soon overfitted; 12,000 and more were not, and
+the last columns were predicted better.
 
 Networks share a time budget evenly. Where networks finish early and a share of the budget is left, there may be more.
 """
@@ -26,12 +26,8 @@ import torch
 
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError, setting
-from kbdisk.experts import boosted_trees, gaussian_process, given_only, knn, label_regression
-from kbdisk.experts.base import Candidates, Report
-from kbdisk.experts.config import FITTED_ON_HELD_OUT
-from kbdisk.experts.gaussian_process import few_valued_slots
-from kbdisk.experts.given_only import GivenProperties
-from kbdisk.experts.queries import Sides
+from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
+from kbdisk.experts.base import Candidates, Report, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
@@ -43,20 +39,12 @@ from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, within_memory
 from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.run import Run
-from kbdisk.training.schedule import still_for
+from kbdisk.training.schedule import seconds_for
 from kbdisk.training.trained import Member, Record, Trained
-from kbdisk.training.validation import After, Progress, Watch
+from kbdisk.training.validation import FinalTask, Progress, Watch
 
-EXPERTS: Mapping[str, tuple[str, Callable[..., Candidates]]] = {  # what the progress bar says, and what fits each
-    "knn": ("comparing", knn.fit),
-    "gaussian_process": ("fitting functions", gaussian_process.fit),
-    "label_regression": ("fitting labels", label_regression.fit),
-    "boosted_trees": ("growing trees", boosted_trees.fit),
-}
-WEIGHING = 0.25  # of the experts' time: for their weights
-REFITTING = {"boosted_trees": 0.4}  # of an expert's time: for what is fitted once there are weights
-# of a short budget, in seconds, less: first trees that had too little time gain more by it than an average of several
-REFITTING_IN_SHORT, SHORT_BUDGET = {"boosted_trees": 0.1}, 30.0
+WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
+SHORT_BUDGET = 30.0  # seconds of a budget below which experts have less time to be fitted again
 
 
 def train(
@@ -73,14 +61,14 @@ def train(
     force: bool = False,
     start: Trained | None = None,
 ) -> Trained:
-    """A model of the entities; what is `held_out` tells when to stop, else a share of them does.
+    """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
 
-    Its networks continue from those of `start`, a model of an earlier state of the same entities: with its codec, its
-    settings, and what it had held out.
+    Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
+    validation entities.
 
-    With a `checkpoint`, a folder, the run is kept there as it goes: SIGINT and SIGTERM end it with `Interrupted`, and
-    `resume` goes on from there, or begins where nothing is kept. `force` gives up a run that is kept. The folder stays
-    until `checkpoint.remove`, when the model is safe.
+    With a `checkpoint`, a folder, the run is saved there at intervals: SIGINT and SIGTERM end it with `Interrupted`, and
+    `resume` continues a saved run, or begins one. `force` gives up a saved run. The folder stays until `checkpoint.remove`,
+    when the model is saved.
     """
     if start is None:
         data = Data.prepare(schema, entities, run, held_out)
@@ -106,7 +94,7 @@ def train(
     first, *others = members
     run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
     record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
-    reserved = {} if data.whole is None else reserved_slots(data.training, data.whole)
+    reserved = {} if data.complete is None else reserved_slots(data.training, data.complete)
     trained = Trained(
         data.codec, first.network, run, record, styles, first.latent_knn, tuple(others), reserved=reserved
     )
@@ -114,15 +102,15 @@ def train(
 
 
 class Experts:
-    """The experts of a run: each learns from training, is weighed beside the networks, then learns from the rest, too.
+    """The experts of a run: fitted to training entities, weighed beside the networks, then refitted to all entities.
 
     Within a budget of some minutes they are fitted before the networks, which have all the time that the experts leave. A
-    shorter budget begins with the network: one that can't take enough steps leaves its time to the experts.
+    shorter budget begins with the network: one that cannot take enough steps leaves its time to the experts.
     """
 
     def __init__(self, run: Run, data: Data, device: torch.device, watch: Watch) -> None:
         self.run, self.data, self.device = run, data, device
-        self.are_used = bool(run.experts_share) and len(data.validation) > 0  # which their weights are fitted to
+        self.are_used = bool(run.experts_share) and len(data.validation) > 0
         self.clock = Clock(run, watch, self.come_first)
         self.candidates: dict[str, Candidates] = {}
 
@@ -135,25 +123,27 @@ class Experts:
 
     @property
     def seconds_for_networks(self) -> float | None:
-        """What they leave to all networks; None where the networks come first, or there is no budget."""
+        """The seconds that they leave to the networks; None where the networks come first, or there is no budget."""
         seconds = self.clock.seconds(NETWORKS) if self.come_first else None
         return None if seconds is None else max(seconds, MIN_SECONDS_LEFT)
 
     @cached_property
     def sides(self) -> Sides:
-        """What they learn from."""
-        return Sides(self.data.training, self.data.validation, self.data.whole).to(self.device)
+        """The entities that they are fitted to and weighed on."""
+        return Sides(self.data.training, self.data.validation, self.data.complete).to(self.device)
 
     def fit(self) -> None:
-        """Have each learn from training."""
-        for name in EXPERTS:
-            if getattr(self.run, name).share:
-                doing, fit = EXPERTS[name]
-                config, seed = getattr(self.run, name), self.run.seed
-                with self.clock.stage(name, doing) as (seconds, report):
-                    self.candidates[name] = fit(
-                        self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
-                    )
+        """Fit each to the training entities."""
+        for name, kind in self._chosen("stack"):
+            config, seed = self.run.experts[name], self.run.seed
+            with self.clock.stage(name, kind.doing) as (seconds, report):
+                self.candidates[name] = kind.load_fit()(
+                    self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+                )
+
+    def _chosen(self, stage: Stage) -> list[tuple[str, ExpertKind]]:
+        """The experts of a stage that have a share of the time."""
+        return [(name, kind) for name, kind in experts_of(stage).items() if self.run.experts[name].share]
 
     def beside(self, trained: Trained) -> Trained:
         """The networks with the experts that have a weight."""
@@ -168,47 +158,56 @@ class Experts:
         with clock.stage(WEIGHTS, "weighing") as (seconds, report):
             generator = torch.Generator(self.sides.training.slot.device).manual_seed(run.seed)
             groups = [candidates.group for candidates in self.candidates.values()]
-            stacked = stack(groups, trained.believer, self.sides, ROUNDS, generator, seconds, report)
+            stacked = stack(groups, trained.full_model, self.sides, ROUNDS, generator, seconds, report)
             weighted = dict(zip(self.candidates, stacked, strict=True))
-        trained = replace(
-            trained, judged={name: group for name, group in weighted.items() if group and name in FITTED_ON_HELD_OUT}
-        )
+        experts_before_refit = {
+            name: group for name, group in weighted.items() if group and EXPERTS[name].keep_before_refit
+        }
+        trained = replace(trained, experts_before_refit=experts_before_refit)
         for name, group in weighted.items():
             if group is not None:
-                with clock.stage(f"{name} again", f"{EXPERTS[name][0]} again") as (seconds, report):
-                    changes: dict[str, Any] = {name: self.candidates[name].refitted(group, seconds, report)}
-                    trained = replace(trained, **changes)
-        if run.given_only.share:
-            with clock.stage(GIVEN_ONLY, "asking again") as (seconds, report):
-                config, seed = run.given_only, run.seed
-                answers = given_only.fit(
-                    trained.fair, trained.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+                with clock.stage(f"{name} again", f"{EXPERTS[name].doing} again") as (seconds, report):
+                    trained = trained.with_experts(**{name: self.candidates[name].refitted(group, seconds, report)})
+        for name, kind in self._chosen("answer"):
+            config, seed = run.experts[name], run.seed
+            with clock.stage(name, kind.doing) as (seconds, report):
+                answers = kind.load_fit()(
+                    trained.held_out_model,
+                    trained.codec,
+                    self.sides,
+                    config=config,
+                    seed=seed,
+                    seconds=seconds,
+                    report=report,
                 )
-                trained = replace(trained, given_only=answers)
+                trained = trained.with_experts(**{name: answers})
         facts["seconds"] = round(clock.spent, 1)
         return trained
 
 
 MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
 MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
-NETWORKS, WEIGHTS, GIVEN_ONLY = "networks", "weights", "given_only"  # stages beside the experts' own
+NETWORKS, WEIGHTS = "networks", "weights"  # stages beside the experts' own
 
 
 class Clock:
-    """The time of each stage of a run: its part of what the stages before left."""
+    """The time of each stage of a run: its share of the time that the stages before it left."""
 
     def __init__(self, run: Run, watch: Watch, come_first: bool) -> None:
         self.watch, self.budget = watch, run.train.seconds
         self.spent, self.steps = 0.0, 0
-        own = {name: (1 - WEIGHING) * getattr(run, name).share for name in EXPERTS}
+        stacked = experts_of("stack")
+        shares = {name: (1 - WEIGHTS_SHARE) * run.experts[name].share for name in stacked}
         is_short = self.budget is not None and self.budget < SHORT_BUDGET
-        refitting = REFITTING_IN_SHORT if is_short else REFITTING
-        again = {name: share * own[name] for name, share in refitting.items()}
-        self.shares = {name: share - again.get(name, 0.0) for name, share in own.items()}
+        refits = {
+            name: (kind.short_refit_share if is_short else kind.refit_share) * shares[name]
+            for name, kind in stacked.items()
+        }
+        self.shares = {name: share - refits[name] for name, share in shares.items()}
         self.shares |= {NETWORKS: 1 - run.experts_share} if come_first else {}
-        self.shares[WEIGHTS] = WEIGHING * sum(getattr(run, name).share for name in EXPERTS)
-        self.shares |= {f"{name} again": again.get(name, 0.0) for name in EXPERTS}
-        self.shares[GIVEN_ONLY] = run.given_only.share
+        self.shares[WEIGHTS] = WEIGHTS_SHARE * sum(run.experts[name].share for name in stacked)
+        self.shares |= {f"{name} again": share for name, share in refits.items()}
+        self.shares |= {name: run.experts[name].share for name in experts_of("answer")}
 
     def seconds(self, name: str) -> float | None:
         """The seconds that a stage has, if they are limited."""
@@ -217,16 +216,16 @@ class Clock:
         stages = list(self.shares)
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
         least = self.shares[name] * self.budget if name == WEIGHTS else 0.0  # experts without weights are lost
-        return max(still_for(self.shares[name], self.budget, self.spent, later), least)
+        return max(seconds_for(self.shares[name], self.budget, self.spent, later), least)
 
     @contextmanager
     def stage(self, name: str, doing: str) -> Iterator[tuple[float | None, Report]]:
-        """The seconds that a stage has, and what it reports to."""
+        """Times a stage; yields its seconds, and a function that reports its progress."""
         begun = time.monotonic()
 
         def report(done: int, total: int) -> None:
-            after, so_far = After(doing, done, total), self.spent + time.monotonic() - begun
-            self.watch(Progress(self.steps, self.steps, so_far, math.nan, ended=True, after=after))
+            task, so_far = FinalTask(doing, done, total), self.spent + time.monotonic() - begun
+            self.watch(Progress(self.steps, self.steps, so_far, math.nan, ended=True, final_task=task))
 
         yield self.seconds(name), report
         self.spent += time.monotonic() - begun
@@ -235,14 +234,14 @@ class Clock:
 def _network_runs(
     run: Run, trainers: Sequence[Trainer], is_kept: Callable[[int], bool], seconds: float | None
 ) -> Iterator[tuple[Run, int]]:
-    """Each network's run, and how many there are as far as is known.
+    """The run of each network, and the number of networks as far as that is known.
 
-    `trainers` are those of the networks before; `is_kept` tells which of a run that is resumed were begun.
+    `trainers` are those of the networks before; `is_kept` says which networks of a resumed run were begun.
     """
     planned = network_runs(run, seconds)
-    yield from ((own, len(planned)) for own in planned)
+    yield from ((network_run, len(planned)) for network_run in planned)
     while (
-        own := additional_run(run, [one.state.seconds for one in trainers], is_kept(len(trainers)), seconds)
+        own := additional_run(run, [trainer.state.seconds for trainer in trainers], is_kept(len(trainers)), seconds)
     ) is not None:
         yield own, len(trainers) + 1
 
@@ -258,7 +257,7 @@ def _networks(
     *,
     may_shrink: bool,
 ) -> tuple[list[Trainer], list[Member]]:
-    """Every network as it was trained, and those that are any good. The first ones continue from `starts`.
+    """The trainers of all networks, and the networks that have usable weights. The first ones continue from `starts`.
 
     A silent one is left out if there are others, else it is the only one. It is narrow where it `may_shrink`, as its width
     was left open.
@@ -289,7 +288,7 @@ def _networks(
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where a run is kept as it goes, if anywhere: each network in a folder of its own."""
+    """The checkpoints of a run, if there are any: a folder for each network."""
 
     folder: FilePath | None
     source: Mapping[str, Any]
@@ -297,19 +296,19 @@ class Keeping:
     force: bool
 
     def is_begun(self, number: int) -> bool:
-        """Whether a network of a run that is resumed was begun."""
+        """Whether a network of a resumed run was begun."""
         return self.resume and self.folder is not None and is_there(folder_of(self.folder, number))
 
     def go(self, trainer: Trainer, data: Data, number: int, watch: Watch, planned: Run) -> bool:
-        """All steps of a network; whether it was known before that it could not go on."""
+        """Take all steps of a network; whether it had stopped for an error before."""
         if self.folder is None:
             _go(trainer, watch)
             return False
-        folder, of = folder_of(self.folder, number), run_identity(data, planned, self.source)
+        folder, identity = folder_of(self.folder, number), run_identity(data, planned, self.source)
         if self.resume and is_there(folder):
-            kept = Checkpoint.resume(folder, of, trainer)
+            kept = Checkpoint.resume(folder, identity, trainer)
         else:
-            kept = Checkpoint.begin(folder, of, force=self.force or number > 0)
+            kept = Checkpoint.begin(folder, identity, force=self.force or number > 0)
         known = bool(trainer.state.stopped)
         _go_kept(trainer, watch, kept)
         return known
@@ -326,7 +325,7 @@ def _go(trainer: Trainer, watch: Watch) -> None:
 
 def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
     state = trainer.state
-    if state.stopped:  # it is resumed, and the last good weights are wanted
+    if state.stopped:  # the run is resumed for its last good weights
         return
     with stopping() as stop:
         try:
@@ -335,18 +334,18 @@ def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
                 watch(progress)
                 if stop.signal is not None:
                     break
-                if progress.look is not None or checkpoint.is_due:
+                if progress.validation_loss is not None or checkpoint.is_due:
                     checkpoint.save(trainer)
         finally:
             checkpoint.close()
         if state.best_step or not state.stopped:
             checkpoint.save(trainer)
-        if stop.signal is not None:  # also one that came with the last step, or while it was kept
-            raise Interrupted(stop.signal, state.step, trainer.ahead, checkpoint.folder)
+        if stop.signal is not None:  # also one that came with the last step, or while it was saved
+            raise Interrupted(stop.signal, state.step, trainer.total, checkpoint.folder)
 
 
 def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
-    """TrainingError where the first network could not go on; of another one only a warning, as there is a model without it."""
+    """TrainingError where the first network stopped for an error; a warning for another one, as the model does without it."""
     state, number = trainers[-1].state, len(trainers)
     advice = f"Lower train.rate ({trainers[-1].config.rate:g})"
     good = f"the weights of step {state.best_step:,}, which were good" if state.best_step else ""
@@ -359,16 +358,16 @@ def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:
 
 
 def _record(trainers: Sequence[Trainer], networks: int, data: Data, source: Mapping[str, Any]) -> Record:
-    """How the first of several networks came about, and how long all of them took."""
-    trainer, state = trainers[0], trainers[0].state
+    """The record of the first network, with the seconds and parameters of all."""
+    first, state = trainers[0], trainers[0].state
     facts: dict[str, Any] = {
         "networks": networks,
         "steps": state.step,
         "best_step": state.best_step,
-        "seconds": round(sum(one.state.seconds for one in trainers), 1),
-        "parameters": sum(one.numel() for each in trainers for one in each.network.parameters()),
+        "seconds": round(sum(trainer.state.seconds for trainer in trainers), 1),
+        "parameters": sum(weights.numel() for trainer in trainers for weights in trainer.network.parameters()),
     }
-    stopped = next((one.state.stopped for one in trainers if one.state.stopped), "")
+    stopped = next((trainer.state.stopped for trainer in trainers if trainer.state.stopped), "")
     facts |= {"stopped": stopped} if stopped else {}
     return Record(
         dict(source),
@@ -376,7 +375,7 @@ def _record(trainers: Sequence[Trainer], networks: int, data: Data, source: Mapp
         list(data.training.ids),
         state.history,
         facts=facts,
-        constants=trainer.validator.constants.to_json(),
+        constants=first.validator.constants.to_json(),
     )
 
 
@@ -401,25 +400,27 @@ def fit_sizes(run: Run, data: Data) -> Run:
     wanted = 1 << max(round(math.log2(TOKENS_PER_BATCH * entities / tokens)), 0) if entities else MIN_FITTED_BATCH
     batch = run.train.batch or min(max(wanted, MIN_FITTED_BATCH), most, MAX_FITTED_BATCH)
     dropout = DROPOUT_OF_FEW if not run.model.width and entities < FEW_ENTITIES else run.model.dropout
-    is_asked = len(data.validation) and GivenProperties.of(data.codec).numbers  # otherwise its share would be unused
-    given_only = run.given_only if is_asked else replace(run.given_only, share=0.0)
-    gaussian_process = run.gaussian_process
-    if not few_valued_slots(data.training, gaussian_process).any():
-        gaussian_process = replace(gaussian_process, share=0.0)
+    unused = {  # their share of the time is for the networks
+        name: replace(run.experts[name], share=0.0)
+        for name, kind in experts_of("stack", "answer").items()
+        if not kind.can_be_fitted(data.codec, data.training, data.validation, run.experts[name])
+    }
     hiding = run.hiding
     if hiding.ordered is None:
         hiding = replace(hiding, ordered=1.0 if entities >= MIN_ENTITIES_ONE_ORDER else SHARE_IN_ORDER)
     model, train_config = replace(run.model, width=width, dropout=dropout), replace(run.train, batch=batch)
-    return replace(
-        run, model=model, train=train_config, hiding=hiding, given_only=given_only, gaussian_process=gaussian_process
-    )
+    return replace(run, model=model, train=train_config, hiding=hiding).with_experts(**unused)
 
 
 def left_open(run: Run) -> list[tuple[str, str]]:
-    """The settings, by table and name, that are fitted to the data."""
+    """The settings, by table and name, that a run leaves to be fitted to the data."""
     model = [("model", "width"), ("model", "dropout")] if not run.model.width else []
     hiding = [("hiding", "ordered")] if run.hiding.ordered is None else []
-    experts = [(name, "share") for name in ("given_only", "gaussian_process") if getattr(run, name).share]
+    experts = [
+        (name, "share")
+        for name, kind in experts_of("stack", "answer").items()
+        if kind.applies and run.experts[name].share
+    ]
     return model + hiding + experts + ([("train", "batch")] if not run.train.batch else [])
 
 
@@ -431,18 +432,18 @@ NETWORK_SEED = 2  # mixed with the seeds of further networks
 
 
 def network_runs(run: Run, seconds: float | None = None) -> list[Run]:
-    """A run for each network: each has a beginning of its own, and its part of the time; fewer where that is short.
+    """A run for each network, with a seed of its own and its part of the time; fewer networks where the time is short.
 
-    All of them have so many `seconds`, or else what the budget leaves beside the experts' share.
+    All of them have `seconds`, or else the time that the budget leaves beside the experts' share.
     """
     count, share = _shared(run, seconds)
     return [_network_run(run, number, share) for number in range(count)]
 
 
 def additional_run(run: Run, spent: Sequence[float], kept: bool = False, seconds: float | None = None) -> Run | None:
-    """A run for one network more, with as much time as each has, where as much is left.
+    """The run of an additional network, where enough time is left for it; `spent` are the seconds of each one before it.
 
-    Those before it took so many seconds each. One that was begun, and is kept, goes on whatever clocks say by now.
+    A network that was begun, and is `kept`, continues in any case.
     """
     count, share = _shared(run, seconds)
     if share is None or len(spent) >= min(count + run.train.more, MAX_NETWORKS):
@@ -451,13 +452,13 @@ def additional_run(run: Run, spent: Sequence[float], kept: bool = False, seconds
 
 
 def planned_run(run: Run, own: Run) -> Run:
-    """A network's run with the seconds that were planned for it, whatever the experts left in fact: what it is known by."""
+    """A network's run with its planned seconds in the place of those that the experts left: the identity of its checkpoint."""
     _, share = _shared(run, None)
     return replace(own, train=replace(own.train, seconds=share))
 
 
 def _shared(run: Run, seconds: float | None) -> tuple[int, float | None]:
-    """How many networks share a time budget, and the seconds that each has of it."""
+    """The number of networks that share a time budget, and the seconds of each."""
     count = run.train.members
     if run.train.seconds is None:
         return count, None

@@ -1,4 +1,4 @@
-"""What training makes: a schema, the codec fitted to it, a network that knows the entities, and how that came about."""
+"""A trained model: the schema, the codec fitted to it, the networks, the experts, and the record of the training."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path
 from kbdisk.errors import KBDiskWarning
-from kbdisk.experts.base import ExpertGroup, Stacked
-from kbdisk.experts.ensemble import Ensemble
-from kbdisk.experts.given_only import GivenOnly
+from kbdisk.experts import EXPERTS, experts_of
+from kbdisk.experts.base import Ensemble, ExpertGroup, Stacked
 from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.model.diffusion import Model
@@ -28,63 +27,65 @@ from kbdisk.training.run import Run
 
 @dataclass
 class Record:
-    """How a model came about: plain data, all of it in the model folder."""
+    """The record of a training: plain data, all of it in the model folder."""
 
     source: dict[str, Any] = field(default_factory=dict)  # name, sha256, entities
-    validation: list[str] = field(default_factory=list)  # the ids of the entities that were held out
-    training: list[str] = field(default_factory=list)  # the ids of those that were trained on
-    history: list[dict[str, Any]] = field(default_factory=list)  # the looks at the held-out part
-    quality: list[dict[str, Any]] = field(default_factory=list)  # of each property, on the held-out part
-    constants: dict[str, Any] = field(default_factory=dict)  # what is best said of each slot to everybody (metrics)
-    calibration: dict[str, Any] = field(default_factory=dict)  # of confidence, on the held-out part; empty: nothing was
+    validation: list[str] = field(default_factory=list)  # ids of the held-out entities
+    training: list[str] = field(default_factory=list)  # ids of the training entities
+    history: list[dict[str, Any]] = field(default_factory=list)  # the validation losses
+    quality: list[dict[str, Any]] = field(default_factory=list)  # scores of each property, on held-out entities
+    constants: dict[str, Any] = field(default_factory=dict)  # the best constant prediction of each slot (metrics)
+    calibration: dict[str, Any] = field(
+        default_factory=dict
+    )  # of confidence, on held-out entities; empty: there are none
     unlike_level: float | None = None  # p-value below which an entity is unlike the training data; None: the usual one
     facts: dict[str, Any] = field(default_factory=dict)  # steps, seconds, device, machine, versions
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A network, and its latent nearest neighbours."""
+    """A network of the ensemble, and its latent nearest neighbours."""
 
     network: DiSK
     latent_knn: LatentKNN | None
 
     @property
     def model(self) -> Model:
-        """Both as one."""
+        """The network with its neighbours."""
         return self.network if self.latent_knn is None else WithLatentKNN(self.network, self.latent_knn)
 
 
 @dataclass(eq=False)
 class Trained:
-    """A model, ready to be asked."""
+    """A model that is ready to predict."""
 
     codec: Codec
     network: DiSK
     run: Run
     record: Record
-    styles: Styles | None = None  # how the values that it was trained on are written
+    styles: Styles | None = None  # how the training values are written
     latent_knn: LatentKNN | None = None  # nearest neighbours in the network's latent space
     others: tuple[Member, ...] = ()  # further networks of the ensemble
-    knn: ExpertGroup | None = None  # each is stacked on the networks and the experts above it
-    gaussian_process: ExpertGroup | None = None
-    label_regression: ExpertGroup | None = None
-    boosted_trees: ExpertGroup | None = None
-    given_only: GivenOnly | None = None
-    presence_trees: PresenceTrees | None = None  # beside the networks' presence
-    judged: Mapping[str, ExpertGroup] = field(
+    experts: Mapping[str, Any] = field(default_factory=dict)  # those that have a weight, by their names in EXPERTS
+    experts_before_refit: Mapping[str, ExpertGroup] = field(
         default_factory=dict
-    )  # some experts, before they learnt from what is held out
+    )  # some, before they learnt from held-out entities
     reserved: Mapping[str, Sequence[int]] = field(
         default_factory=dict
-    )  # by id, slots that only experts learnt in the end
+    )  # by id, slots that in the end experts alone learnt
 
     def __post_init__(self) -> None:
-        for one in self.members:
-            one.network.eval()
+        for member in self.members:
+            member.network.eval()
+
+    def with_experts(self, **experts: Any) -> Trained:
+        """Itself with other experts of some kinds; None: without."""
+        changed = {**self.experts, **experts}
+        return replace(self, experts={name: changed[name] for name in EXPERTS if changed.get(name) is not None})
 
     @property
     def schema(self) -> Schema:
-        """What kind of value stands where."""
+        """The schema that the codec is fitted to."""
         return self.codec.schema
 
     @property
@@ -93,53 +94,59 @@ class Trained:
         return [Member(self.network, self.latent_knn), *self.others]
 
     @property
-    def believer(self) -> Model:
-        """What is asked for beliefs about entities that there are: all networks with their neighbours, and all experts."""
-        believer = _together([one.model for one in self.members])
-        groups = (self.knn, self.gaussian_process, self.label_regression, self.boosted_trees)
-        if there := [group for group in groups if group is not None]:
-            believer = Stacked(believer, there)
-        return believer if self.given_only is None else self.given_only.beside(believer)
+    def full_model(self) -> Model:
+        """The model for existing entities: all networks with their latent neighbours, and all experts."""
+        model = _ensemble_of([member.model for member in self.members])
+        if groups := [self.experts[name] for name in experts_of("stack") if name in self.experts]:
+            model = Stacked(model, groups)
+        for name in experts_of("answer"):
+            if name in self.experts:
+                model = self.experts[name].beside(model)
+        return model
 
     @property
-    def fair(self) -> Model:
-        """What is asked about entities that were held out: the believer as it was before it learnt from them."""
-        return self.as_judged.believer
+    def presence_trees(self) -> PresenceTrees | None:
+        """The trees that are combined with the networks' presence, where they have a weight."""
+        return self.experts.get("presence_trees")
 
     @property
-    def as_judged(self) -> Trained:
-        """The model with its experts as they were before they learnt from held-out entities and reserved values."""
-        as_judged: dict[str, Any] = dict(self.judged)
-        return replace(self, **as_judged) if as_judged else self
+    def held_out_model(self) -> Model:
+        """The model for held-out entities: as it was before its experts learnt from them."""
+        return self.before_refit.full_model
 
     @property
-    def maker(self) -> Model:
-        """What tells how likely entities are: all networks by themselves, as what they remember has been seen."""
-        return _together([one.network for one in self.members])
+    def before_refit(self) -> Trained:
+        """Itself with its experts as they were before they learnt from held-out entities and reserved values."""
+        return self.with_experts(**self.experts_before_refit) if self.experts_before_refit else self
+
+    @property
+    def networks_model(self) -> Model:
+        """The networks alone, for the likelihood of entities: experts and latent neighbours know the training entities."""
+        return _ensemble_of([member.network for member in self.members])
 
     @property
     def only_draws(self) -> bool:
-        """Whether it has learnt nothing but to draw entities in the schema's order."""
+        """Whether it has only learnt to draw entities in the schema's order."""
         return self.run.hiding.ordered == 1
 
-    def warn_of_order(self, what: str, stacklevel: int) -> None:
-        """Where it has learnt nothing but to draw: say so, and what that means for what is asked of it."""
+    def warn_of_order(self, consequence: str, stacklevel: int) -> None:
+        """Warns, where the model only draws, of the consequence for a question."""
         if self.only_draws:
-            told = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
-            warnings.warn(f"{told}{what}", KBDiskWarning, stacklevel=stacklevel + 1)
+            fact = "the model has learnt to draw entities in the schema's order (hiding.ordered = 1)"
+            warnings.warn(f"{fact}{consequence}", KBDiskWarning, stacklevel=stacklevel + 1)
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """The device of the networks."""
         return self.network.query.device
 
     def encode(
         self, entities: Iterable[Entity], ask: str | Collection[Path] = "nothing", graph: Graph | None = None
     ) -> Tokens:
-        """Entities as tokens on the network's device."""
+        """Entities as tokens on the device of the networks."""
         return self.codec.encode(entities, ask, graph).to(self.device)
 
 
-def _together(models: Sequence[Model]) -> Model:
-    """Several models as one."""
+def _ensemble_of(models: Sequence[Model]) -> Model:
+    """Several models as one; a single model as it is."""
     return models[0] if len(models) == 1 else Ensemble(models)

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.batch import Batch
-from kbdisk.data.dataset import Tokens, batches, by_chance
+from kbdisk.data.dataset import Batch, Tokens, batches, random_sample
 from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
 from kbdisk.model.diffusion import Model, beliefs, score
 from kbdisk.model.masking import Hidden, Hiding, hide, in_turn
@@ -83,7 +82,7 @@ def constant_nats(codec: Codec, tokens: Tokens, hiding: Hiding, seed: int) -> di
 def _masked_batches(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple[Batch, Iterable[Hidden]]]:
     """Batches of validation entities, or of a sample, with their masks: the same at each evaluation."""
     generator, order = torch.Generator(tokens.slot.device).manual_seed(seed), tokens.layout.order
-    asked = by_chance(len(tokens), MAX_ENTITIES, seed)
+    asked = random_sample(len(tokens), MAX_ENTITIES, seed)
     passes = max(MAX_TOKENS_READ * len(tokens) // max(len(asked) * len(tokens.slot), 1), 1)
     for _, batch in batches(tokens, places=asked):
         if hiding.is_in_order:
@@ -105,7 +104,7 @@ def score_sample(
 ) -> list[dict[str, Any]]:
     """Rows of `metrics`: the error of predictions where some of the other properties are masked, too; no texts."""
     generator = torch.Generator(tokens.slot.device).manual_seed(seed)
-    batch = tokens.batch(by_chance(len(tokens), MAX_ENTITIES_MEASURED, seed))
+    batch = tokens.batch(random_sample(len(tokens), MAX_ENTITIES_MEASURED, seed))
     hidden = hide(batch, Hiding(ordered=hiding.ordered), generator, tokens.layout.order)
     asked = batch.without("text", hidden.asked)
     cases = collect_cases(codec, Marginals(codec), batch, beliefs(model, batch, asked, hidden.visible))
@@ -178,7 +177,7 @@ class State:
     is_silent: bool = False  # whether the network had too few steps: its beliefs are the marginals
 
 
-class After(NamedTuple):
+class FinalTask(NamedTuple):
     """A task after the last step, and its progress."""
 
     doing: str
@@ -194,11 +193,11 @@ class Progress:
     total: int | None
     seconds: float
     loss: float  # of this step, nats per entity
-    look: ValidationLoss | None = None  # where the step was followed by an evaluation
+    validation_loss: ValidationLoss | None = None  # where the step was followed by an evaluation
     ended: bool = False  # whether it was the last
     measure: Callable[[], list[dict[str, Any]]] | None = None  # measures the error of predictions now
     member: tuple[int, int] = (1, 1)  # the number of the network, of how many
-    after: After | None = None  # the task after the last step
+    final_task: FinalTask | None = None  # the task after the last step
 
 
 Watch = Callable[[Progress], None]

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import SCRIPTS
 from benchmarks.results import Result, Row
 from kbdisk.entity import NOVALUE, Date, Entity, Quantity, at
-from kbdisk.training.run import STACKED
+from kbdisk.experts import experts_of
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -72,7 +72,7 @@ def test_the_ablation_leaves_out_each_expert_and_asks_each_alone():
         "everything": ["knn", "given_only"], "without knn": ["given_only"], "without given_only": ["knn"],
         "network + knn": ["knn"], "network + given_only": ["given_only"], "network alone": [],
     }  # fmt: skip
-    assert CODE.keys() == {*STACKED, "latent_knn", "second network"}
+    assert CODE.keys() == {*experts_of("network", "stack", "answer"), "second network"}
     assert all(lines_of_code(name) > 20 for name in CODE)
     details = {"nats": {"size": 2.0, "colour": 1.0, "rare": 9.0}, "fit": {"knn": 3.0}}
     several = [

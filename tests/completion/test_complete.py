@@ -154,7 +154,9 @@ def test_entities_of_no_class_of_the_schema_come_out_as_they_are(model):
 
     other = replace(
         model,
-        codec=replace(model.codec, schema=classes, slots=tuple(replace(one, of="Thing") for one in model.codec.slots)),
+        codec=replace(
+            model.codec, schema=classes, slots=tuple(replace(one, class_name="Thing") for one in model.codec.slots)
+        ),
     )
     stranger = Entity("x", {"size": None}, classes=("Other",))
     [one] = complete(other, [stranger], fill="all")

@@ -18,7 +18,7 @@ from kbdisk.training.trained import Trained
 def distrusted(model: Trained, weight: float) -> Trained:
     """The model, each of its properties trusted so far."""
     rows = [{**row, "trust": weight} for row in model.record.quality] or [
-        {"class": slot.of, "path": ".".join(map(str, slot.path)), "trust": weight} for slot in model.codec.slots
+        {"class": slot.class_name, "path": ".".join(map(str, slot.path)), "trust": weight} for slot in model.codec.slots
     ]
     return replace(model, record=replace(model.record, quality=rows))
 
@@ -30,7 +30,7 @@ def said(model: Trained, things: list, path: str, **choices) -> object:
 @pytest.mark.parametrize("path", ["size", "colour"])
 def test_without_any_trust_the_constant_is_said_and_with_all_of_it_what_the_model_says(model, things, path):
     del things[3][path]
-    slot = model.codec.slot(model.codec.slots[0].of, (path,))
+    slot = model.codec.slot(model.codec.slots[0].class_name, (path,))
     constant = Constants.from_json(model.record.constants).slots[slot].value
     plain = said(model, things, path)
     assert said(distrusted(model, 1.0), things, path) == plain
@@ -51,7 +51,7 @@ def test_how_sure_a_label_is_leans_to_its_share_as_far(model, things, estimate):
 
     (plain, sure), (value, half), (last, none) = map(told, (1.0, 0.5, 0.05))
     assert value == plain == last
-    slot = model.codec.slot(model.codec.slots[0].of, ("colour",))
+    slot = model.codec.slot(model.codec.slots[0].class_name, ("colour",))
     code = torch.from_numpy(model.codec.slots[slot].codec.labels.encode([plain]))
     share = (-Marginals(model.codec).nats(slot, code)).exp().item()
     assert abs(sure - share) > 0.01 or estimate == "sample"

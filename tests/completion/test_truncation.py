@@ -42,7 +42,7 @@ def model():
 def belief_of(model, path: str):
     tokens = model.encode([Entity("n", {"x": 3})], [(path,)])
     batch = tokens.batch(torch.arange(1))
-    asked = model.fair(batch, batch.known, batch.asked)
+    asked = model.held_out_model(batch, batch.known, batch.asked)
     slot = model.codec.slot("", (path,))
     [kind] = [one for one in asked.kinds.values() if one.belief is not None and len(one.rows)]
     return slot, kind.belief

@@ -268,8 +268,7 @@ def planted() -> tuple[Schema, list[Entity]]:
 def stack():
     """A model of the planted data with nearest neighbours and trees."""
     own, entities = planted()
-    run = replace(
-        tiny_run(nearest=8, steps=150, batch=64, validation=0.25),
+    run = tiny_run(nearest=8, steps=150, batch=64, validation=0.25).with_experts(
         knn=KNNConfig(share=0.3, rounds=1),
         boosted_trees=BoostedTreesConfig(share=0.3),
     )
@@ -334,7 +333,7 @@ def test_the_part_of_each_becomes_weights_that_sum_to_one():
 def test_weights_and_predictions_make_what_stacking_makes(stack):
     model, knowledge = stack
     trained = model.trained
-    assert isinstance(trained.believer, Stacked)
+    assert isinstance(trained.full_model, Stacked)
     with_experts = 0
     for entity in knowledge.entities[:40]:
         for path in ("b", "y"):
@@ -344,7 +343,7 @@ def test_weights_and_predictions_make_what_stacking_makes(stack):
             assert {expert.name for expert in found.unused}.isdisjoint(each.name for each in found.predictors)
             with_experts += len(found.predictors) > 1
             batch = trained.encode([lacking], [(path,)]).batch(torch.arange(1))
-            [belief] = [of_kind.belief for of_kind in beliefs(trained.believer, batch).kinds.values()]
+            [belief] = [of_kind.belief for of_kind in beliefs(trained.full_model, batch).kinds.values()]
             if path == "y" and belief.estimate is not None:
                 scaled, weights = belief.tables.scaled, [predictor.weight for predictor in found.predictors]
                 numbers = torch.tensor([[float(predictor.value) for predictor in found.predictors]]).double()

@@ -14,7 +14,7 @@ from tables import examples, for_each
 from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.entity import NOVALUE, SOMEVALUE, Date, Entity, Link, Quantity, Text
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.category import CategoryConfig
@@ -98,7 +98,7 @@ def test_only_what_was_asked_for_is_decoded():
     )
     asked, filled = batch.asked, batch
     text, number = (batch.spans[kind] for kind in ("text", "number"))
-    codes = CODEC.words.encode(["A phone of an altogether longer name"])
+    codes = CODEC.tokenizer.encode(["A phone of an altogether longer name"])
     filled = filled.with_values("text", batch.asked[slice(*text)].nonzero()[:, 0], codes)
     rows = batch.asked[slice(*number)].nonzero()[:, 0]
     month = CODEC.slots[CODEC.slot("Phone", ("launch", "month"))].codec
@@ -116,7 +116,7 @@ def test_a_codec_survives_the_way_to_json_and_back():
     for schema, entities in ((PHONES, phones()), (WORLD, world())):
         codec = Codec.fit(schema, entities, CodecConfig(enough=3, evidence=EvidenceConfig(values=3)))
         data = json.loads(json.dumps(codec.to_json()))
-        words = Tokenizer.from_bytes(codec.words.to_bytes())
+        words = Tokenizer.from_bytes(codec.tokenizer.to_bytes())
         again = Codec.from_json(data, schema, words)
         assert again.slots == codec.slots
         assert again.left_out == codec.left_out
@@ -130,7 +130,7 @@ def test_a_codec_survives_the_way_to_json_and_back():
 def test_a_schema_that_lacks_a_path_is_refused():
     fewer = Schema({"Phone": Class("Phone", {("oem",): Property(Category())}), "Maker": PHONES.classes["Maker"]})
     with pytest.raises(ValueError, match=r"expected a schema with .* of 'Phone', got none there"):
-        Codec.from_json(CODEC.to_json(), fewer, CODEC.words)
+        Codec.from_json(CODEC.to_json(), fewer, CODEC.tokenizer)
 
 
 def reordered(schema: Schema) -> Schema:
@@ -146,7 +146,7 @@ def test_the_order_of_the_schema_changes_nothing(schema, entities):
     one, other = (Codec.fit(each, entities, CodecConfig(enough=3)) for each in (schema, reordered(schema)))
     assert one.to_json() == other.to_json()
     assert one.classes == other.classes
-    assert one.words == other.words
+    assert one.tokenizer == other.tokenizer
     assert same(whole_batch(one, entities, "all"), whole_batch(other, entities, "all"))
 
 
@@ -156,7 +156,7 @@ def test_the_order_of_the_schema_changes_nothing(schema, entities):
 def test_slots_stand_by_kind_group_class_and_path():
     kinds = list(LEARNT_KINDS)
     codec = Codec.fit(PHONES, KNOWN, CodecConfig(sharing="disjoint"))
-    order = [(kinds.index(slot.kind), slot.group, slot.of) for slot in codec.slots]
+    order = [(kinds.index(slot.kind), slot.group, slot.class_name) for slot in codec.slots]
     assert order == sorted(order)
     assert codec.slots[codec.slot("Maker", ("country",))].keys == ("Maker", "country")
     assert codec.slot("Maker", ("oem",)) is None
@@ -220,12 +220,12 @@ def test_properties_with_enough_values_have_weights_of_their_own(config, groups)
 def test_the_tokenizer_is_trained_on_text_and_on_labels_that_are_read():
     schema = of_one_class({("name",): Property(TextLeaf()), ("kind",): Property(Category())}, "Thing")
     things = [Entity(str(i), {"name": Text("zzz", "en"), "kind": "albatross"}, ("Thing",)) for i in range(90)]
-    plain = Codec.fit(schema, things).words
+    plain = Codec.fit(schema, things).tokenizer
     kinds = {"category": CategoryConfig(labels="text")}
-    reading = Codec.fit(schema, things, CodecConfig(kinds=kinds)).words
+    reading = Codec.fit(schema, things, CodecConfig(kinds=kinds)).tokenizer
     assert reading.encode(["albatross"]).shape[1] <= plain.encode(["albatross"]).shape[1]
     assert plain != reading
-    assert Codec.fit(of_one_class({("kind",): Property(Category())}, "Thing"), things).words is None
+    assert Codec.fit(of_one_class({("kind",): Property(Category())}, "Thing"), things).tokenizer is None
 
 
 def test_linked_entities_are_called_by_their_labels():
@@ -687,4 +687,4 @@ def test_patterns_of_no_slots_or_no_count_are_refused(pattern):
     name = next(iter(data["patterns"]))
     data["patterns"][name] = [pattern]
     with pytest.raises(ValueError, match=f"patterns: {name}: expected"):
-        Codec.from_json(data, CODEC.schema, CODEC.words)
+        Codec.from_json(data, CODEC.schema, CODEC.tokenizer)

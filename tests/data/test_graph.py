@@ -20,7 +20,7 @@ def test_an_edge_says_by_which_path_it_came(graph):
         ("france", "paris", ("cities",)),
         ("france", "lyon", ("cities",)),
     }
-    assert {(edge.source, edge.of, edge.path) for edge in graph.incoming("tokyo")} == {
+    assert {(edge.source, edge.class_name, edge.path) for edge in graph.incoming("tokyo")} == {
         ("japan", "Country", ("capital",)),
         ("paris", "City", ("twin",)),
     }

@@ -63,7 +63,7 @@ def told(codec: Codec, entities: list[Entity], id: str, hidden: tuple = (), grap
     batch = tokens.batch(torch.tensor([tokens.ids.index(id)]))
     slots = [codec.slots[slot] for slot in batch.slot.tolist()]
     visible = batch.seen(batch.known & torch.tensor([slot.path not in hidden for slot in slots]))
-    wanted = torch.tensor([slot.over is not None and slot.over.told != "" for slot in slots])
+    wanted = torch.tensor([slot.over is not None and slot.over.aggregate != "" for slot in slots])
     return codec.leaves(batch, visible & wanted)[0]
 
 
@@ -81,7 +81,7 @@ def test_what_is_left_of_a_whole_is_told(codec):
 
 
 def test_only_what_goes_along_with_a_property_is_told(codec):
-    paths = {slot.path for slot in codec.slots if slot.over is not None and slot.over.told}
+    paths = {slot.path for slot in codec.slots if slot.over is not None and slot.over.aggregate}
     assert RENT in paths
     assert ("^Region", "towns", "~sources", "height") in paths
     assert not any("noise" in path for path in paths)
@@ -144,11 +144,11 @@ def test_of_many_siblings_each_entity_has_its_own_draw():
 
 def test_several_can_be_left_out():
     codec = Codec.fit(SCHEMA, world(), CodecConfig(evidence=EvidenceConfig(several=False)))
-    assert not any(slot.over is not None and slot.over.told for slot in codec.slots)
+    assert not any(slot.over is not None and slot.over.aggregate for slot in codec.slots)
 
 
 def test_a_codec_with_several_survives_the_way_to_json_and_back(codec):
-    again = Codec.from_json(codec.to_json(), SCHEMA, codec.words)
+    again = Codec.from_json(codec.to_json(), SCHEMA, codec.tokenizer)
     assert told(again, world(), "s3.1") == told(codec, world(), "s3.1")
 
 
@@ -177,10 +177,10 @@ def test_classes_that_share_a_property_tell_it_together():
 
 def test_evidence_of_many_is_chosen_by_a_sample_and_its_number_estimated(monkeypatch):
     whole = Codec.fit(SCHEMA, world())
-    monkeypatch.setattr(links, "MOST_BROUGHT", 500)
+    monkeypatch.setattr(links, "MAX_EVIDENCE_VALUES", 500)
     sampled = Codec.fit(SCHEMA, world())
     counts = [
-        {(slot.of, slot.path): slot.count for slot in codec.slots if slot.over is not None}
+        {(slot.class_name, slot.path): slot.count for slot in codec.slots if slot.over is not None}
         for codec in (whole, sampled)
     ]
     incoming = {key for key in counts[0] if key[1][0].startswith("^") and "~" not in str(key)}

@@ -205,7 +205,7 @@ def test_links_to_entities_of_several_classes_have_slots_for_each():
     others = [Entity("p", {"kind": "tall"}, ("Person",)), Entity("s", {"kind": "old"}, ("Studio",))]
     codec = Codec.fit(schema, films + others)
     slots = [slot for slot in codec.slots if slot.path == ("by", "kind")]
-    assert [slot.over.of for slot in slots] == ["Person", "Studio"]
+    assert [slot.over.class_name for slot in slots] == ["Person", "Studio"]
     assert seen_of(codec, films + others, "f")[("by", "kind")] == ["tall"]
     assert seen_of(codec, films + others, "g")[("by", "kind")] == ["old"]
     assert ("by", "kind") not in seen_of(codec, films + others, "g", [("by",)])

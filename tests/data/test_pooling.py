@@ -123,7 +123,7 @@ def test_a_value_has_the_bounds_and_decimals_of_its_own_class(codec):
 
 
 def test_a_pooled_codec_survives_the_way_to_json_and_back(codec):
-    again = Codec.from_json(json.loads(json.dumps(codec.to_json())), SCHEMA, codec.words)
+    again = Codec.from_json(json.loads(json.dumps(codec.to_json())), SCHEMA, codec.tokenizer)
     assert again.slots == codec.slots
     assert again.to_json() == codec.to_json()
 
@@ -230,7 +230,7 @@ def test_years_are_learnt_together_from_years_alone_and_from_days():
         "day": {"B": 2},
     }
     assert made.slot("A", ("born", "month")) is None
-    assert Codec.from_json(json.loads(json.dumps(made.to_json())), schema, made.words).slots == made.slots
+    assert Codec.from_json(json.loads(json.dumps(made.to_json())), schema, made.tokenizer).slots == made.slots
 
 
 def test_dates_neither_of_which_has_all_parts_are_learnt_apart():

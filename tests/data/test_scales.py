@@ -70,7 +70,7 @@ def test_classes_learn_in_one_unit_and_share_it():
     assert schema.leaves(entities[0])["mass", "value"] == 1
     assert schema.leaves(entities[9])["mass", "value"] == 0.45359237
     codec = Codec.fit(schema, entities, CodecConfig(pooling=True))
-    assert codec.pools.source("B", ("mass", "value")).of == "A"
+    assert codec.pools.source("B", ("mass", "value")).class_name == "A"
     assert without_scales(schema) == Schema(classes)
 
 

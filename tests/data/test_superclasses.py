@@ -84,12 +84,12 @@ def test_what_the_schema_states_counts_beside_what_the_source_states():
 
 def test_superclasses_survive_the_way_to_json_and_back_and_an_older_codec_has_none(codec):
     plain = json.loads(json.dumps(codec.to_json()))
-    assert Codec.from_json(plain, SCHEMA, codec.words).superclasses == codec.superclasses
+    assert Codec.from_json(plain, SCHEMA, codec.tokenizer).superclasses == codec.superclasses
     for wrong in ([], {"Lake": "Water"}, {"Lake": [1]}):
         with pytest.raises(ValueError, match="superclasses: "):
-            Codec.from_json({**plain, "superclasses": wrong}, SCHEMA, codec.words)
+            Codec.from_json({**plain, "superclasses": wrong}, SCHEMA, codec.tokenizer)
     del plain["superclasses"]
-    assert Codec.from_json(plain, SCHEMA, codec.words).superclasses == Superclasses()
+    assert Codec.from_json(plain, SCHEMA, codec.tokenizer).superclasses == Superclasses()
 
 
 names = st.sampled_from("ABCDEFGH")

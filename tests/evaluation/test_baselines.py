@@ -50,7 +50,7 @@ class First(Baseline):
     """The first value that was met, and nothing of makers: what somebody may have written in an afternoon."""
 
     def learn(self, readings, graph, seed, watch):
-        self.first = {(one.of, path): value for one in reversed(readings) for path, value in one.leaves.items()}
+        self.first = {(one.class_name, path): value for one in reversed(readings) for path, value in one.leaves.items()}
         self.left_out = {leaf: "a maker" for leaf in self.hidden if leaf[0] == "Maker"}
 
     def predict_leaf(self, leaf, readings):
@@ -84,7 +84,7 @@ def test_what_stands_at_a_place_of_a_list_is_never_looked_at(fitted):
 def without(entity: Entity, path) -> Entity:
     reading = read(PHONES, entity)
     left = {other: value for other, value in reading.leaves.items() if other != path}
-    return replace(entity, tree=PHONES.tree(left, reading.of))
+    return replace(entity, tree=PHONES.tree(left, reading.class_name))
 
 
 def test_the_length_of_a_list_is_told_without_its_places(fitted):
@@ -175,8 +175,8 @@ def test_constants_are_those_that_scores_stand_beside(schema, entities):
     assert len(constants.slots) >= 9
     for number, wanted in constants.slots.items():
         slot = codec.slots[number]
-        own = [entity for entity in entities if schema.class_of(entity).name == slot.of]
-        ours, mean = one.predict(slot.of, slot.path, own), one.predict(slot.of, slot.path, own, "mean")
+        own = [entity for entity in entities if schema.class_of(entity).name == slot.class_name]
+        ours, mean = one.predict(slot.class_name, slot.path, own), one.predict(slot.class_name, slot.path, own, "mean")
         assert ours[0] == (pytest.approx(wanted.value) if slot.kind == "number" else wanted.value), slot.path
         assert mean[0] == (pytest.approx(wanted.mean) if slot.kind == "number" else wanted.value), slot.path
 

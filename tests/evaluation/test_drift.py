@@ -167,7 +167,7 @@ def test_what_the_schema_leaves_out_in_training_is_no_news_later():
     assert not Drift.of(again, entities)
     held_out = [Entity("h", {"x": 1, "memo": "once"})]
     assert found(Drift.of(again, held_out)) == {("memo", "unknown property"): 1}
-    assert not Drift.of(again.beside(held_out), held_out)
+    assert not Drift.of(again.with_held_out(held_out), held_out)
 
 
 def test_a_new_name_where_every_value_is_one_is_no_news():

@@ -54,7 +54,7 @@ def one_at_a_time(trained, entities, every):
     for entity in entities[::every]:
         reading = read(schema, entity)
         for path in reading.leaves:
-            number = codec.slot(reading.of, path)
+            number = codec.slot(reading.class_name, path)
             if number is None or codec.slots[number].role != "value":
                 continue
             length = path[-1:] == COUNT
@@ -63,7 +63,7 @@ def one_at_a_time(trained, entities, every):
                 for other, value in reading.leaves.items()
                 if other != path and not (length and other[: len(path) - 1] == path[:-1])
             }
-            bare = Entity(entity.id, schema.tree(rest, reading.of), entity.classes, entity.label)
+            bare = Entity(entity.id, schema.tree(rest, reading.class_name), entity.classes, entity.label)
             if read(schema, bare).leaves != rest:
                 continue  # a list whose last place is gone is shorter
             links = trained.codec.index.links

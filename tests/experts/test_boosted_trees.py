@@ -17,11 +17,12 @@ from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
-from kbdisk.experts.boosted_trees import Pace, Task
+from kbdisk.experts.base import Sides
+from kbdisk.experts.boosted_trees import Task, TimeLimit
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.queries import Sides, reserved_questions
+from kbdisk.experts.queries import reserved_questions
 from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.property import Property
@@ -52,7 +53,9 @@ def things(n: int = 600) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), boosted_trees=BoostedTreesConfig(share=0.5, **choices))
+    return tiny_run(steps=5, batch=64, validation=0.3).with_experts(
+        boosted_trees=BoostedTreesConfig(share=0.5, **choices)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +74,16 @@ def off(model: Trained, believer, visible=None) -> float:
 
 
 def test_trees_predict_numbers_that_the_network_does_not(model):
-    assert model.boosted_trees is not None
+    assert "boosted_trees" in model.experts
     assert off(model, model.network) > 100
-    assert off(model, model.believer) < 20
+    assert off(model, model.full_model) < 20
 
 
 def test_the_belief_is_centred_on_the_stacked_answer(model):
     batch, hidden = asked(model, "y")
     hidden = hidden & batch.known
     told = [
-        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.believer)
+        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.full_model)
     ]
     plain, guided = (one.belief for one in told)
     codes = batch.values["number"][told[0].rows]
@@ -92,10 +95,10 @@ def test_the_belief_is_centred_on_the_stacked_answer(model):
 
 def test_labels_have_trees_and_texts_have_none(model):
     batch, hidden = asked(model, "side")
-    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.believer)]
+    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.full_model)]
     assert nats[0] > 0.4
     assert nats[1] < 0.2
-    kept = {model.codec.slots[slot].path for slot in model.boosted_trees.slots}
+    kept = {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots}
     assert ("y",) in kept
     assert ("name",) not in kept
 
@@ -114,10 +117,10 @@ def test_many_labels_of_few_entities_have_no_trees():
 
 
 def test_trees_have_a_weight_however_little_is_visible(model):
-    assert (model.boosted_trees.usual_amount == 0).all()
+    assert (model.experts["boosted_trees"].usual_amount == 0).all()
     batch, _ = asked(model, "y")
     nothing = torch.zeros_like(batch.known)
-    assert off(model, model.believer, nothing) != off(model, model.network, nothing)
+    assert off(model, model.full_model, nothing) != off(model, model.network, nothing)
 
 
 def linked() -> tuple[Schema, list[Entity]]:
@@ -147,7 +150,7 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
 
 def test_where_there_are_links_reserved_values_give_the_weights():
     model = train(*linked(), run(), CPU, lambda progress: None)
-    assert {model.codec.slots[slot].path for slot in model.boosted_trees.slots} >= {("n",)}
+    assert {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots} >= {("n",)}
 
 
 def test_evidence_over_a_reserved_link_is_reserved_as_well():
@@ -163,15 +166,18 @@ def test_evidence_over_a_reserved_link_is_reserved_as_well():
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
+    assert off(again, again.full_model) == off(model, model.full_model)
     assert "boosted_trees.safetensors" in {one.name for one in (tmp_path / "m.kbdisk").iterdir()}
-    assert f"| trees | for {len(model.boosted_trees)} properties |" in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    assert (
+        f"| boosted trees | for {len(model.experts['boosted_trees'])} properties |"
+        in (tmp_path / "m.kbdisk" / "README.md").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
-    tensors = safetensors.torch.load(serialize.to_bytes("boosted_trees", model.boosted_trees))
-    slot = min(model.boosted_trees.slots)
+    tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
+    slot = min(model.experts["boosted_trees"].slots)
     tensors[f"{slot}.0.{name}"] = (
         tensors[f"{slot}.0.{name}"][:1]
         if name in ("border", "leaves")
@@ -179,18 +185,16 @@ def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     )
     (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(tensors))
     with pytest.raises((ValueError, CheckpointError)):
-        serialize.read("boosted_trees", tmp_path / "boosted_trees.safetensors", model.codec, CPU)
+        serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
 
 
 @pytest.mark.slow
 def test_without_a_share_or_held_out_entities_there_are_no_trees():
     own, known = things(60)
-    assert (
-        train(own, known, replace(run(), boosted_trees=BoostedTreesConfig()), CPU, lambda progress: None).boosted_trees
-        is None
-    )
+    without = run().with_experts(boosted_trees=BoostedTreesConfig())
+    assert "boosted_trees" not in train(own, known, without, CPU, lambda progress: None).experts
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).boosted_trees is None
+    assert "boosted_trees" not in train(own, known, alone, CPU, lambda progress: None).experts
 
 
 @pytest.mark.slow
@@ -199,7 +203,7 @@ def test_a_time_budget_is_shared_and_kept(model):
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "growing trees"]
+    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "growing trees"]
     done = [one.done for one in told]
     assert done == sorted(done)
     assert done[-1] == told[-1].total
@@ -209,12 +213,12 @@ def test_features_have_only_what_is_visible(model):
     _, known = things(6)
     batch = model.encode(known).batch(torch.arange(6))
     columns = OneHotFeatures.fit(batch, 100)
-    y = model.codec.slot(model.codec.slots[0].of, ("y",))
-    side = model.codec.slot(model.codec.slots[0].of, ("side",))
+    y = model.codec.slot(model.codec.slots[0].class_name, ("y",))
+    side = model.codec.slot(model.codec.slots[0].class_name, ("side",))
     table = columns.table(batch, batch.known & (batch.slot != y))
     assert table[:, columns.slot == y].isnan().all()
     assert table[:, columns.slot == side].sum(1).eq(1).all()
-    x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].of, ("x",))][:, 0]
+    x = table[:, columns.slot == model.codec.slot(model.codec.slots[0].class_name, ("x",))][:, 0]
     truth = torch.tensor([one.tree["x"] for one in known])
     assert torch.equal(x.argsort(), truth.argsort())
     assert len(OneHotFeatures.fit(batch, 2)) == 2
@@ -224,7 +228,7 @@ def test_without_other_properties_or_with_constant_ones_there_are_no_trees():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"x": 1.0, "y": rng.random()}) for number in range(200)]
     own = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
-    assert train(own, known, run(), CPU, lambda progress: None).boosted_trees is None
+    assert "boosted_trees" not in train(own, known, run(), CPU, lambda progress: None).experts
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"values": 0}, {"labels": 0}, {"columns": 0}])
@@ -239,7 +243,7 @@ def test_large_numbers_that_differ_little_have_trees():
     known = [Entity(f"t{n}", {"x": (x := rng.randrange(40)), "t": 1_700_000_000 + x // 4}) for n in range(400)]
     schema = of_one_class({("x",): Property(Number()), ("t",): Property(Number())})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    theirs, alone = (guided.off(one, *held_out(model, known, "t"), None) for one in (model.believer, model.network))
+    theirs, alone = (guided.off(one, *held_out(model, known, "t"), None) for one in (model.full_model, model.network))
     assert theirs < 0.6 * alone
 
 
@@ -265,11 +269,11 @@ def test_members_of_sets_are_predicted_by_trees_and_are_features():
         known.append(Entity(f"t{number}", {"x": number % 3 + rng.random() / 2, "tags": tags}))
     schema = of_one_class({("x",): Property(Number()), ("tags",): Property(Set(Category()))})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    slots = {model.codec.slots[slot].path for slot, _ in model.boosted_trees.experts}
+    slots = {model.codec.slots[slot].path for slot, _ in model.experts["boosted_trees"].experts}
     assert slots == {("x",), ("tags",)}
     batch, hidden = held_out(model, known, "tags")
     nats = []
-    for one in (model.network, model.believer):
+    for one in (model.network, model.full_model):
         told = beliefs(one, batch, hidden, batch.known & ~hidden).kinds["set"]
         nats.append(float(-told.belief.log_prob(batch.values["set"][told.rows]).mean()))
     assert nats[1] < 0.7 * nats[0]
@@ -295,7 +299,7 @@ def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
     task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
-    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Pace())
+    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, TimeLimit())
     numbers = task.scale.unscaled(trees(task.features)[:, 0].numpy())
     truth = task.scale.unscaled(task.target.numpy())
     errors = abs(numbers - truth)[abs(truth) < 30]
@@ -306,7 +310,7 @@ def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
     part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
-    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Pace())
+    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, TimeLimit())
     probs = trees(task.features).softmax(1)
     assert (probs.argmax(1) == task.target)[kept].all()
     assert (probs[:, 1] < 0.01).all()
@@ -321,4 +325,4 @@ def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_dif
     task = replace(task, features=features, target=task.target.repeat(repeats), entities=task.entities.repeat(repeats))
     training = torch.arange(len(task.target)) % 5 != 2
     assert task.can_learn(training)
-    assert len(task.fit(training, 0, Pace()).start) == labels
+    assert len(task.fit(training, 0, TimeLimit()).start) == labels

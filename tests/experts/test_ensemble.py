@@ -13,7 +13,7 @@ from models import tiny_run
 from kbdisk.api.model import log_probs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
-from kbdisk.experts.ensemble import Ensemble, mean_of
+from kbdisk.experts.base import Ensemble, mean_of
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.number import NumberBelief
 from kbdisk.model.diffusion import beliefs, reveal
@@ -69,7 +69,9 @@ def test_all_networks_sample_entities_and_score_them(model):
     assert [one.latent_knn is None for one in model.members] == [False] * 3
     batch = model.encode(known).batch(torch.arange(3))
     asked = batch.known & (batch.entity % 2 == 0)
-    told, wanted = (beliefs(one, batch, asked, batch.known & ~asked) for one in (model.maker, Ensemble(networks)))
+    told, wanted = (
+        beliefs(one, batch, asked, batch.known & ~asked) for one in (model.networks_model, Ensemble(networks))
+    )
     assert torch.equal(told.log_prob(batch), wanted.log_prob(batch))
     scores = log_probs(model, known, None)
     tokens = model.encode(known)
@@ -125,7 +127,7 @@ def test_the_mean_of_one_is_itself(each):
 def test_all_networks_see_what_is_revealed(model, batch):
     gaps = replace(batch, known=batch.known & (batch.entity > 3))
     with torch.no_grad():
-        drawn = reveal(model.believer, gaps, generator=torch.Generator().manual_seed(0))
+        drawn = reveal(model.full_model, gaps, generator=torch.Generator().manual_seed(0))
     assert drawn.known.all()
 
 
@@ -135,7 +137,7 @@ def test_all_networks_are_saved_and_opened_again(model, batch, tmp_path):
     assert len(again.members) == 3
     asked = batch.known & (batch.entity % 2 == 0)
     with torch.no_grad():
-        one, other = (beliefs(of.believer, batch, asked, batch.known & ~asked) for of in (model, again))
+        one, other = (beliefs(of.full_model, batch, asked, batch.known & ~asked) for of in (model, again))
     assert torch.equal(one.log_prob(batch), other.log_prob(batch))
     (tmp_path / "three.kbdisk" / "model-3.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"model-3.safetensors: expected a file, got none"):
@@ -188,7 +190,7 @@ def test_a_run_that_is_cut_short_in_the_second_network_goes_on_there(model, tmp_
     seen: list[tuple[int, int]] = []
 
     def watch(progress: Progress) -> None:
-        if progress.after is None:
+        if progress.final_task is None:
             seen.append((progress.member[0], progress.step))
 
     again = train(*points(), run, CPU, watch, checkpoint=folder, resume=True)

@@ -16,10 +16,9 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import gaussian_process, serialize
-from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
+from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
-from kbdisk.experts.queries import Sides
 from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
@@ -57,8 +56,8 @@ def things(n: int = 200) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(
-        tiny_run(steps=5, batch=64, validation=0.3), gaussian_process=GaussianProcessConfig(share=0.5, **choices)
+    return tiny_run(steps=5, batch=64, validation=0.3).with_experts(
+        gaussian_process=GaussianProcessConfig(share=0.5, **choices)
     )
 
 
@@ -73,7 +72,7 @@ def asked(model: Trained, name: str):
 
 
 def function_of(model: Trained, name: str) -> GaussianProcess:
-    return model.gaussian_process.experts[slot_of(model, name), USUAL].expert
+    return model.experts["gaussian_process"].experts[slot_of(model, name), USUAL].expert
 
 
 def off(model: Trained, believer, visible=None) -> float:
@@ -83,17 +82,17 @@ def off(model: Trained, believer, visible=None) -> float:
 
 def test_numbers_are_predicted_from_the_other_properties(model):
     assert off(model, model.network) > 4
-    assert off(model, model.believer) < 0.3
+    assert off(model, model.full_model) < 0.3
 
 
 def test_labels_are_predicted_too(model):
     batch, hidden = asked(model, "side")
-    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.believer)]
+    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.full_model)]
     assert nats[0] > 0.6 > 0.4 > nats[1]
 
 
 def test_texts_have_no_process_and_of_noise_the_mean_is_predicted(model):
-    assert slot_of(model, "name") not in model.gaussian_process.slots
+    assert slot_of(model, "name") not in model.experts["gaussian_process"].slots
     function = function_of(model, "noise")
     told = function.predict(Inputs(function.points.features[:99], function.points.entities[:99]))
     assert told.std() < 0.3
@@ -108,10 +107,10 @@ def test_a_process_of_skewed_numbers_predicts_their_codes():
         known.append(Entity(f"t{number}", {"x": x, "z": z, "price": price}))
     schema = of_one_class({(name,): Property(Number()) for name in ("x", "z", "price")})
     found = train(schema, known, run(), CPU, lambda progress: None)
-    function = found.gaussian_process.experts[found.codec.slot("", ("price",)), USUAL].expert
+    function = found.experts["gaussian_process"].experts[found.codec.slot("", ("price",)), USUAL].expert
     assert function.knots.shape[1] > 2
     told = function.predict(Inputs(function.points.features[function.rows], function.points.entities[function.rows]))
-    truth = {found.encode([one]).batch(torch.tensor([0])).who.item(): one.tree["price"] for one in known}
+    truth = {found.encode([one]).batch(torch.tensor([0])).id_hash.item(): one.tree["price"] for one in known}
     price = torch.tensor([truth[who] for who in function.points.entities[function.rows].tolist()])
     assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
 
@@ -124,7 +123,7 @@ def test_values_are_interpolated_between_knots_and_extrapolated_beyond():
 
 
 def test_a_process_has_a_weight_of_its_own_where_little_is_visible(model):
-    places = model.gaussian_process.experts
+    places = model.experts["gaussian_process"].experts
     both = [slot for slot, level in places if level == LITTLE and (slot, USUAL) in places]
     assert both
     for slot in both:
@@ -189,9 +188,9 @@ def test_probabilities_of_labels_sum_to_one(model):
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
+    assert off(again, again.full_model) == off(model, model.full_model)
     assert (
-        f"| processes | for {len(model.gaussian_process)} properties |"
+        f"| Gaussian process | for {len(model.experts['gaussian_process'])} properties |"
         in (tmp_path / "m.kbdisk" / "README.md").read_text()
     )
 
@@ -225,39 +224,35 @@ WRONG = {  # what a file may say of each
 def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, change):
     file, tensors = (
         tmp_path / "gaussian_process.safetensors",
-        safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
+        safetensors.torch.load(serialize.to_bytes(serialize.GAUSSIAN_PROCESS, model.experts["gaussian_process"])),
     )
     key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
     if key.endswith("labels") and whose == "y":
         change = lambda one: torch.zeros(1, dtype=torch.int64)  # noqa: E731
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
     with pytest.raises((ValueError, CheckpointError)):
-        serialize.read("gaussian_process", file, model.codec, CPU)
+        serialize.read(serialize.GAUSSIAN_PROCESS, file, model.codec, CPU)
 
 
 @pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
 def test_a_process_of_a_property_that_cannot_have_one_is_refused(model, tmp_path, place):
     file, tensors = (
         tmp_path / "gaussian_process.safetensors",
-        safetensors.torch.load(serialize.to_bytes("gaussian_process", model.gaussian_process)),
+        safetensors.torch.load(serialize.to_bytes(serialize.GAUSSIAN_PROCESS, model.experts["gaussian_process"])),
     )
     own, moved = f"{slot_of(model, 'y')}.{USUAL}.", f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
-        serialize.read("gaussian_process", file, model.codec, CPU)
+        serialize.read(serialize.GAUSSIAN_PROCESS, file, model.codec, CPU)
 
 
 @pytest.mark.slow
 def test_without_a_share_or_held_out_entities_there_are_no_processes():
     own, known = things(60)
-    assert (
-        train(
-            own, known, replace(run(), gaussian_process=GaussianProcessConfig()), CPU, lambda progress: None
-        ).gaussian_process
-        is None
-    )
+    without = run().with_experts(gaussian_process=GaussianProcessConfig())
+    assert "gaussian_process" not in train(own, known, without, CPU, lambda progress: None).experts
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).gaussian_process is None
+    assert "gaussian_process" not in train(own, known, alone, CPU, lambda progress: None).experts
 
 
 def test_a_label_that_no_point_has_is_no_error(model):
@@ -284,7 +279,7 @@ def test_numbers_of_any_size_have_finite_predictions(size):
     schema = of_one_class({("x",): Property(Number()), ("y",): Property(Number())})
     found = train(schema, known, run(), CPU, lambda progress: None)
     batch, hidden = held_out(found, known, "y")
-    told = beliefs(found.believer, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
+    told = beliefs(found.full_model, batch, hidden, batch.known & ~hidden).kinds["number"].belief.expected()
     assert told.isfinite().all()
 
 
@@ -292,19 +287,20 @@ def test_a_property_without_others_has_no_process():
     rng = random.Random(0)
     known = [Entity(f"t{number}", {"y": rng.random()}) for number in range(200)]
     own = of_one_class({("y",): Property(Number())})
-    assert train(own, known, run(), CPU, lambda progress: None).gaussian_process is None
+    assert "gaussian_process" not in train(own, known, run(), CPU, lambda progress: None).experts
 
 
 @pytest.mark.slow
 def test_labels_and_points_are_limited():
     few = train(*things(), run(labels=1, points=50), CPU, lambda progress: None)
-    assert slot_of(few, "side") not in few.gaussian_process.slots
+    assert slot_of(few, "side") not in few.experts["gaussian_process"].slots
     assert len(function_of(few, "y").rows) == 50
 
 
 def test_where_all_properties_have_many_values_there_are_no_processes_and_networks_have_the_time():
     made = train(*things(), run(max_values=100), CPU, lambda progress: None)
-    assert (made.gaussian_process, made.run.experts_share) == (None, 0)
+    assert "gaussian_process" not in made.experts
+    assert made.run.experts_share == 0
 
 
 def test_a_property_with_few_values_has_a_process_however_many_entities_there_are():
@@ -313,7 +309,7 @@ def test_a_property_with_few_values_has_a_process_however_many_entities_there_ar
         if place % 4:
             entity.tree.pop("y", None)
     made = train(schema, known, run(max_values=200), CPU, lambda progress: None)
-    assert {made.codec.slots[slot].path for slot in made.gaussian_process.slots} == {("y",)}
+    assert {made.codec.slots[slot].path for slot in made.experts["gaussian_process"].slots} == {("y",)}
 
 
 def test_a_time_budget_is_shared_and_kept():
@@ -321,7 +317,9 @@ def test_a_time_budget_is_shared_and_kept():
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "fitting functions"]
+    told = [
+        one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "fitting functions"
+    ]
     assert [one.done for one in told] == list(range(1, len(told) + 1))
     assert told[-1].done == told[-1].total
 

@@ -46,8 +46,7 @@ def things(n: int = 140, role: str = "given") -> tuple[Schema, list[Entity]]:
 
 def run() -> Run:
     """Kin find who is near where x alone is visible; with all that tells nothing beside it they have hardly learnt to."""
-    return replace(
-        tiny_run(steps=5, batch=64, validation=0.3),
+    return tiny_run(steps=5, batch=64, validation=0.3).with_experts(
         knn=KNNConfig(share=0.5, rounds=1),
         given_only=GivenOnlyConfig(share=0.1),
     )
@@ -66,8 +65,8 @@ def asked(model: Trained, name: str):
 def test_the_answer_moves_towards_the_second_one(model):
     batch, hidden = asked(model, "y")
     slot = int(batch.slot[hidden][0])
-    first = replace(model, given_only=None).believer
-    features = GivenOnlyFeatures(first, model.given_only.given, torch.tensor([slot]))
+    first = model.with_experts(given_only=None).full_model
+    features = GivenOnlyFeatures(first, model.experts["given_only"].given, torch.tensor([slot]))
     alone = features.table(batch, batch.known & ~hidden)
     assert alone.isnan().sum() == alone.numel() - int(hidden.sum())
     told = {
@@ -75,11 +74,11 @@ def test_the_answer_moves_towards_the_second_one(model):
         for name, model, visible in (
             ("first", first, batch.known & ~hidden),
             ("second", first, batch.known & batch.fixed),
-            ("both", model.believer, batch.known & ~hidden),
+            ("both", model.full_model, batch.known & ~hidden),
         )
     }
     assert torch.equal(alone[:, slot], told["second"])
-    share = model.given_only.experts[slot, USUAL].answer_weight
+    share = model.experts["given_only"].experts[slot, USUAL].answer_weight
     assert share > 0
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
 
@@ -90,9 +89,14 @@ def test_an_entity_that_lacks_a_required_property_has_no_second_answer(model):
     ]
     batch = model.encode(entities).batch(torch.arange(9))
     hidden = batch.slot == model.codec.slot(model.codec.classes[0], ("y",))
-    first = replace(model, given_only=None).believer
-    assert GivenOnlyFeatures(first, model.given_only.given, hidden.nonzero()[:1]).table(batch, ~hidden).isnan().all()
-    logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.believer, first)]
+    first = model.with_experts(given_only=None).full_model
+    assert (
+        GivenOnlyFeatures(first, model.experts["given_only"].given, hidden.nonzero()[:1])
+        .table(batch, ~hidden)
+        .isnan()
+        .all()
+    )
+    logs = [one(batch, batch.known & ~hidden, hidden).log_prob(batch) for one in (model.full_model, first)]
     assert torch.equal(*logs)
 
 
@@ -104,34 +108,34 @@ def test_classes_without_given_properties_have_no_second_answers():
     entities[100].tree["z"] = 1  # of one alone: who lacks it is like most
     codec = Codec.fit(schema, entities)
     given = GivenProperties.of(codec)
-    assert [(codec.slots[n].of, codec.slots[n].path) for n in given.numbers] == [("A", ("y",))]
+    assert [(codec.slots[n].class_name, codec.slots[n].path) for n in given.numbers] == [("A", ("y",))]
     assert given.count.tolist() == [1, 0]
 
 
 def test_it_lowers_the_error(model):
-    assert guided.off(model.believer, *asked(model, "y")) <= guided.off(
-        replace(model, given_only=None).believer, *asked(model, "y")
+    assert guided.off(model.full_model, *asked(model, "y")) <= guided.off(
+        model.with_experts(given_only=None).full_model, *asked(model, "y")
     )
 
 
 def test_given_properties_and_labels_have_no_second_answers(model):
-    paths = {model.codec.slots[slot].path for slot, _ in model.given_only.experts}
+    paths = {model.codec.slots[slot].path for slot, _ in model.experts["given_only"].experts}
     assert ("x",) not in paths
     assert ("kind",) not in paths
-    assert {level for _, level in model.given_only.experts} <= {USUAL, LITTLE}
+    assert {level for _, level in model.experts["given_only"].experts} <= {USUAL, LITTLE}
 
 
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m")
     again = open_folder(tmp_path / "m", CPU)
     batch, hidden = asked(model, "y")
-    saved, opened = (of.believer(batch, batch.known & ~hidden, hidden) for of in (model, again))
+    saved, opened = (of.full_model(batch, batch.known & ~hidden, hidden) for of in (model, again))
     assert torch.equal(saved.log_prob(batch), opened.log_prob(batch))
     numbers, numbers_opened = saved.kinds["number"].belief, opened.kinds["number"].belief
     assert torch.equal(numbers.expected(), numbers_opened.expected())
     assert torch.equal(numbers.typical(), numbers_opened.typical())
-    assert len(again.given_only) == len(model.given_only) > 0
-    assert f"for {len(model.given_only)} properties" in (tmp_path / "m" / "README.md").read_text()
+    assert len(again.experts["given_only"]) == len(model.experts["given_only"]) > 0
+    assert f"for {len(model.experts['given_only'])} properties" in (tmp_path / "m" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
 def test_tensors_that_do_not_fit_are_refused(model, tmp_path, change, monkeypatch):
     def forged(kind, experts):
         data = to_bytes(kind, experts)
-        if kind != "given_only":
+        if kind is not serialize.GIVEN_ONLY:
             return data
         slot = next(slot for slot, level in experts.experts if level == USUAL)
         tensors = safetensors.torch.load(data)
@@ -171,24 +175,24 @@ def test_tensors_that_do_not_fit_are_refused(model, tmp_path, change, monkeypatc
 
 @pytest.mark.slow
 def test_without_given_properties_held_out_entities_or_a_share_there_is_none():
-    unwanted = replace(run(), given_only=GivenOnlyConfig())
+    unwanted = run().with_experts(given_only=GivenOnlyConfig())
     for role, one in (("value", run()), ("given", run().with_train(validation=0.0)), ("given", unwanted)):
-        assert train(*things(60, role), one, CPU, lambda progress: None).given_only is None
+        assert "given_only" not in train(*things(60, role), one, CPU, lambda progress: None).experts
 
 
 def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeypatch):
     asked = []
     monkeypatch.setattr(given_only, "fit", lambda model, *_, **__: asked.append(model))
     trees = BoostedTreesConfig(share=0.3)
-    made = train(*things(), replace(run(), boosted_trees=trees), CPU, lambda progress: None)
-    assert asked[0].groups[-1] is made.judged["boosted_trees"]
-    assert asked[0].groups[-1] is not made.boosted_trees
+    made = train(*things(), run().with_experts(boosted_trees=trees), CPU, lambda progress: None)
+    assert asked[0].groups[-1] is made.experts_before_refit["boosted_trees"]
+    assert asked[0].groups[-1] is not made.experts["boosted_trees"]
 
 
 @pytest.mark.slow
 def test_without_given_properties_it_takes_no_time():
     made = [train(*things(60, role), run(), CPU, lambda progress: None) for role in ("value", "given")]
-    assert [one.run.given_only.share for one in made] == [0, 0.1]
+    assert [one.run.experts["given_only"].share for one in made] == [0, 0.1]
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.0}, {"share": -0.1}, {"rounds": -1}])
@@ -199,7 +203,7 @@ def test_settings_out_of_range_are_refused(wrong):
 
 def test_shares_of_a_budget_leave_some_of_it():
     with pytest.raises(ConfigError, match="expected less than 1 in all"):
-        Run(knn=KNNConfig(share=0.9), given_only=GivenOnlyConfig(share=0.1))
+        Run().with_experts(knn=KNNConfig(share=0.9), given_only=GivenOnlyConfig(share=0.1))
 
 
 def test_without_what_is_given_the_second_answer_is_another(model):

@@ -16,9 +16,8 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.experts import knn, serialize
-from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses
+from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
-from kbdisk.experts.queries import Sides
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
@@ -48,7 +47,7 @@ def things(n: int = 200) -> tuple[Schema, list[Entity]]:
 
 
 def run(**choices) -> Run:
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), knn=KNNConfig(share=0.5, **choices))
+    return tiny_run(steps=5, batch=64, validation=0.3).with_experts(knn=KNNConfig(share=0.5, **choices))
 
 
 @pytest.fixture(scope="module")
@@ -72,31 +71,31 @@ def off(model: Trained, believer) -> float:
 
 def test_numbers_are_predicted_by_similar_entities(model):
     assert off(model, model.network) > 20
-    assert off(model, model.believer) < 4
-    assert nats(model, model.believer, "y") < nats(model, model.network, "y") - 1
+    assert off(model, model.full_model) < 4
+    assert nats(model, model.full_model, "y") < nats(model, model.network, "y") - 1
 
 
 def test_labels_are_predicted_by_entities_with_similar_names(model):
     assert nats(model, model.network, "kind") > 2.5
-    assert nats(model, model.believer, "kind") < 1
+    assert nats(model, model.full_model, "kind") < 1
 
 
 def test_noise_has_no_weight_and_texts_have_no_neighbours(model):
-    assert slot_of(model, "name") not in model.knn.slots
-    places = model.knn.experts
+    assert slot_of(model, "name") not in model.experts["knn"].slots
+    places = model.experts["knn"].experts
     noise = [float(places[at].weight) for at in places if at[0] == slot_of(model, "noise")]
-    assert nats(model, model.believer, "noise") < nats(model, model.network, "noise") + 0.05, noise
+    assert nats(model, model.full_model, "noise") < nats(model, model.network, "noise") + 0.05, noise
 
 
 def test_where_little_is_visible_the_metric_is_another(model):
     y = slot_of(model, "y")
-    assert {(y, USUAL), (y, LITTLE)} <= set(model.knn.experts)
-    usual, little = (model.knn.experts[y, level].expert.weights for level in (USUAL, LITTLE))
+    assert {(y, USUAL), (y, LITTLE)} <= set(model.experts["knn"].experts)
+    usual, little = (model.experts["knn"].experts[y, level].expert.weights for level in (USUAL, LITTLE))
     assert not torch.equal(usual, little)
 
 
 def test_no_entity_is_its_own_neighbour_and_no_held_out_one_that_of_another(model):
-    neighbours = model.knn.experts[slot_of(model, "y"), USUAL].expert
+    neighbours = model.experts["knn"].experts[slot_of(model, "y"), USUAL].expert
     assert neighbours.known.held_out.sum() == len(model.record.validation)
     assert len(neighbours.known.entities) == len(model.record.validation) + len(model.record.training)
     for rows in (neighbours.known.held_out.nonzero()[:9, 0], (~neighbours.known.held_out).nonzero()[:9, 0]):
@@ -110,7 +109,7 @@ def test_no_entity_is_its_own_neighbour_and_no_held_out_one_that_of_another(mode
 def test_without_neighbours_the_mean_is_predicted_and_no_label(model):
     """Everything hidden and everybody left out: nobody is near."""
     for name in ("y", "kind"):
-        neighbours = model.knn.experts[slot_of(model, name), USUAL].expert
+        neighbours = model.experts["knn"].experts[slot_of(model, name), USUAL].expert
         alone = replace(
             neighbours, known=replace(neighbours.known, entities=torch.full_like(neighbours.known.entities, 7))
         )
@@ -122,7 +121,7 @@ def test_without_neighbours_the_mean_is_predicted_and_no_label(model):
 
 
 def test_the_mean_leaves_out_the_query_s_own_value(model):
-    neighbours = model.knn.experts[slot_of(model, "y"), USUAL].expert
+    neighbours = model.experts["knn"].experts[slot_of(model, "y"), USUAL].expert
     own = int(neighbours.rows[0])
     wild = replace(
         neighbours,
@@ -137,7 +136,7 @@ def test_the_mean_leaves_out_the_query_s_own_value(model):
 
 def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
     for name in ("y", "kind"):
-        neighbours = model.knn.experts[slot_of(model, name), USUAL].expert
+        neighbours = model.experts["knn"].experts[slot_of(model, name), USUAL].expert
         seen = Inputs(neighbours.known.features[:40].float(), neighbours.known.entities[:40])
         whole = neighbours.predict(seen)
         monkeypatch.setattr("kbdisk.experts.knn.MAX_DISTANCES", 4000)
@@ -148,11 +147,11 @@ def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     save(model, tmp_path / "m.kbdisk")
     again = open_folder(tmp_path / "m.kbdisk", CPU)
-    assert off(again, again.believer) == off(model, model.believer)
-    assert nats(again, again.believer, "kind") == nats(model, model.believer, "kind")
+    assert off(again, again.full_model) == off(model, model.full_model)
+    assert nats(again, again.full_model, "kind") == nats(model, model.full_model, "kind")
     card = (tmp_path / "m.kbdisk" / "README.md").read_text()
     assert card.startswith("# m.kbdisk\n")
-    assert f"| neighbours | for {len(model.knn)} properties |" in card
+    assert f"| nearest neighbours | for {len(model.experts['knn'])} properties |" in card
 
 
 WRONG = {  # what a file may say of each
@@ -185,28 +184,34 @@ WRONG_TOO = {
 @pytest.mark.parametrize("whose", ["y", "kind"])
 @pytest.mark.parametrize(("name", "change"), [*WRONG.items(), *WRONG_TOO.items()])
 def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, change):
-    file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
+    file, tensors = (
+        tmp_path / "knn.safetensors",
+        safetensors.torch.load(serialize.to_bytes(serialize.KNN, model.experts["knn"])),
+    )
     key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
-        serialize.read("knn", file, model.codec, CPU)
+        serialize.read(serialize.KNN, file, model.codec, CPU)
 
 
 @pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
 def test_neighbours_of_a_property_that_cannot_have_them_are_refused(model, tmp_path, place):
-    file, tensors = tmp_path / "knn.safetensors", safetensors.torch.load(serialize.to_bytes("knn", model.knn))
+    file, tensors = (
+        tmp_path / "knn.safetensors",
+        safetensors.torch.load(serialize.to_bytes(serialize.KNN, model.experts["knn"])),
+    )
     own = f"{slot_of(model, 'y')}.{USUAL}."
     moved = f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
-        serialize.read("knn", file, model.codec, CPU)
+        serialize.read(serialize.KNN, file, model.codec, CPU)
 
 
 def test_without_a_share_or_held_out_entities_there_are_no_neighbours():
     own, known = things(80)
-    assert train(own, known, replace(run(), knn=KNNConfig()), CPU, lambda progress: None).knn is None
+    assert "knn" not in train(own, known, run().with_experts(knn=KNNConfig()), CPU, lambda progress: None).experts
     alone = replace(run(), train=replace(run().train, validation=0.0))
-    assert train(own, known, alone, CPU, lambda progress: None).knn is None
+    assert "knn" not in train(own, known, alone, CPU, lambda progress: None).experts
 
 
 def test_a_time_budget_is_shared_and_kept():
@@ -214,14 +219,14 @@ def test_a_time_budget_is_shared_and_kept():
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "comparing"]
+    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "comparing"]
     assert [one.done for one in told] == list(range(1, len(told) + 1))
     assert told[-1].done == told[-1].total
 
 
 def test_shares_of_a_budget_leave_some_of_it():
     with pytest.raises(ConfigError, match=r"expected less than 1 in all, got 1\.1\."):
-        Run(knn=KNNConfig(share=0.6), boosted_trees=BoostedTreesConfig(share=0.5))
+        Run().with_experts(knn=KNNConfig(share=0.6), boosted_trees=BoostedTreesConfig(share=0.5))
 
 
 def test_with_a_weight_they_have_reserved_and_held_out_values_too():
@@ -262,7 +267,7 @@ def test_settings_out_of_range_are_refused(wrong):
 
 
 def test_no_number_beyond_the_known_ones_is_predicted(model):
-    expert = next(weighted.expert for weighted in model.knn.experts.values() if weighted.expert.is_number)
+    expert = next(weighted.expert for weighted in model.experts["knn"].experts.values() if weighted.expert.is_number)
     features = 30 * torch.randn(64, expert.known.features.shape[1], generator=torch.Generator().manual_seed(0))
     inputs = Inputs(features, torch.full((64,), -1))
     every = torch.ones_like(expert.mixture, dtype=torch.bool)

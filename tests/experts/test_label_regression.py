@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import guided
 import pytest
@@ -51,7 +50,7 @@ def people(n: int = 500) -> tuple[Schema, list[Entity]]:
 
 def run(**choices) -> Run:
     config = LabelRegressionConfig(share=0.5, **choices)
-    return replace(tiny_run(steps=5, batch=64, validation=0.3), label_regression=config)
+    return tiny_run(steps=5, batch=64, validation=0.3).with_experts(label_regression=config)
 
 
 @pytest.fixture(scope="module")
@@ -66,23 +65,28 @@ def nats(model: Trained, believer, name: str) -> float:
 
 def test_it_tells_labels_that_networks_have_not_learnt(model):
     assert nats(model, model.network, "country") > 1.5
-    assert nats(model, model.believer, "country") < 0.3
-    paths = {model.codec.slots[slot].path for slot in model.label_regression.slots}
+    assert nats(model, model.full_model, "country") < 0.3
+    paths = {model.codec.slots[slot].path for slot in model.experts["label_regression"].slots}
     assert {("country",), ("tongues",)} <= paths <= {("town",), ("country",), ("tongues",)}
 
 
 def test_experts_of_sets_are_stacked_on_each_other(model):
-    once = Stacked(model.network, [model.label_regression])
+    once = Stacked(model.network, [model.experts["label_regression"]])
     assert nats(model, once, "tongues") < nats(model, model.network, "tongues")
-    assert nats(model, Stacked(once, [model.label_regression] * 2), "tongues") < nats(model, model.network, "tongues")
+    assert nats(model, Stacked(once, [model.experts["label_regression"]] * 2), "tongues") < nats(
+        model, model.network, "tongues"
+    )
 
 
 def test_what_is_kept_says_the_same_again(model, tmp_path):
     save(model, tmp_path / "model")
     again = open_folder(tmp_path / "model", CPU)
-    for place, weighted in model.label_regression.experts.items():
-        seen = Inputs(torch.rand(3, len(model.label_regression.featurizer)), torch.arange(3))
-        told, as_kept = weighted.expert.predict(seen), again.label_regression.experts[place].expert.predict(seen)
+    for place, weighted in model.experts["label_regression"].experts.items():
+        seen = Inputs(torch.rand(3, len(model.experts["label_regression"].featurizer)), torch.arange(3))
+        told, as_kept = (
+            weighted.expert.predict(seen),
+            again.experts["label_regression"].experts[place].expert.predict(seen),
+        )
         assert torch.equal(told.mass, as_kept.mass)
         assert torch.equal(told.codes, as_kept.codes)
 
@@ -102,7 +106,7 @@ def test_a_file_that_makes_no_sense_is_refused(model, tmp_path, name):
         tensors[key] = sound + 99_999
     safetensors.torch.save_file(tensors, file)
     with pytest.raises(ValueError, match=name):
-        serialize.read("label_regression", file, model.codec, CPU)
+        serialize.read(serialize.LABEL_REGRESSION, file, model.codec, CPU)
 
 
 def test_weights_are_where_the_penalized_likelihood_is_highest():

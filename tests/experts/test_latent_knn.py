@@ -208,7 +208,7 @@ def test_members_of_families_are_predicted_by_the_others_to_the_last_digit(model
     batch = tokens.batch(torch.arange(len(tokens)))
     size = batch.slot == next(n for n, slot in enumerate(model.codec.slots) if slot.path == ("size",))
     nats = []
-    for believer in (model.network, model.believer):
+    for believer in (model.network, model.full_model):
         told = beliefs(believer, batch, size, batch.known & ~size)
         nats.append(float(-told.log_prob(batch)[size].mean()))
     assert model.latent_knn is not None
@@ -217,13 +217,15 @@ def test_members_of_families_are_predicted_by_the_others_to_the_last_digit(model
 
 def test_no_entity_is_its_own_neighbour(model):
     _, known = twins()
-    mark = model.codec.slot(model.codec.slots[0].of, ("mark",))
+    mark = model.codec.slot(model.codec.slots[0].class_name, ("mark",))
     tokens = model.encode(known[:20])
     batch = tokens.batch(torch.arange(20))
     hidden = batch.slot == mark
-    latent = only(model.latent_knn, batch.who)
-    alone = beliefs(WithLatentKNN(model.network, latent), replace(batch, who=batch.who * 0 - 1), hidden, ~hidden)
-    own = beliefs(WithLatentKNN(model.network, only(model.latent_knn, batch.who[:1])), batch, hidden, ~hidden)
+    latent = only(model.latent_knn, batch.id_hash)
+    alone = beliefs(
+        WithLatentKNN(model.network, latent), replace(batch, id_hash=batch.id_hash * 0 - 1), hidden, ~hidden
+    )
+    own = beliefs(WithLatentKNN(model.network, only(model.latent_knn, batch.id_hash[:1])), batch, hidden, ~hidden)
     plain = beliefs(model.network, batch, hidden, ~hidden)
     first = hidden.nonzero()[0]
     assert own.log_prob(batch)[first] == pytest.approx(float(plain.log_prob(batch)[first]), abs=1e-4)
@@ -234,7 +236,7 @@ def test_the_belief_is_centred_on_the_answer(model):
     """With all mass around answers, medians are answers; slots of which nothing is remembered keep their own."""
     _, known = twins()
     batch = model.encode(known[:20]).batch(torch.arange(20))
-    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    size = batch.slot == model.codec.slot(model.codec.slots[0].class_name, ("size",))
     around = torch.zeros(len(AROUND_WIDTHS), dtype=torch.float64)
     around[0] = 1
     indices = {place: replace(one, around=around.clone()) for place, one in model.latent_knn.indices.items()}
@@ -262,10 +264,10 @@ def test_held_out_entities_are_neighbours_of_new_ones_and_not_of_each_other(mode
     latent = model.latent_knn
     held = [one for one in known if own.id_of(one) in set(model.record.validation)]
     batch = model.encode(held).batch(torch.arange(len(held)))
-    assert torch.isin(batch.who, latent.held_out).all()
+    assert torch.isin(batch.id_hash, latent.held_out).all()
     mine = only(latent, latent.held_out)
     assert len(mine) > 0
-    size = batch.slot == model.codec.slot(model.codec.slots[0].of, ("size",))
+    size = batch.slot == model.codec.slot(model.codec.slots[0].class_name, ("size",))
     told = beliefs(WithLatentKNN(model.network, mine), batch, size, batch.known & ~size)
     plain = beliefs(model.network, batch, size, batch.known & ~size)
     torch.testing.assert_close(told.log_prob(batch), plain.log_prob(batch), atol=1e-4, rtol=1e-4)
@@ -273,7 +275,7 @@ def test_held_out_entities_are_neighbours_of_new_ones_and_not_of_each_other(mode
 
 def test_fitting_is_deterministic(model):
     data, run = Data.prepare(*twins(), model.run), model.run
-    again = latent_knn.fit(model.network, data.training, data.validation, run.latent_knn, run.seed)
+    again = latent_knn.fit(model.network, data.training, data.validation, run.experts["latent_knn"], run.seed)
     assert again.indices.keys() == model.latent_knn.indices.keys() != set()
     for place, index in model.latent_knn.indices.items():
         assert torch.equal(index.mass, again.indices[place].mass)
@@ -295,7 +297,7 @@ def test_progress_is_reported():
     own, known = twins()
     seen: list[Progress] = []
     train(own, known, tiny_run(nearest=8), CPU, seen.append)
-    told = [one.after for one in seen if one.after is not None and one.after.doing == "indexing"]
+    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "indexing"]
     assert told == sorted(told)
     assert told[-1] == ("indexing", PAIRS, PAIRS)
 

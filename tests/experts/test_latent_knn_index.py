@@ -18,9 +18,9 @@ def index_of(vectors: torch.Tensor, held: int = 0) -> LatentIndex:
     return LatentIndex.build(first).with_values(last, held_out=True)
 
 
-def found(own: LatentIndex, vectors: torch.Tensor, who: int = -1, held: bool = False, most: int = 4) -> Neighbours:
+def found(own: LatentIndex, vectors: torch.Tensor, id_hash: int = -1, held: bool = False, most: int = 4) -> Neighbours:
     rows = len(vectors)
-    return own.neighbours(vectors, torch.full((rows,), who), torch.full((rows,), held), most)
+    return own.neighbours(vectors, torch.full((rows,), id_hash), torch.full((rows,), held), most)
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 99))
@@ -54,7 +54,7 @@ def test_weights_sum_to_one_within_each_reach_and_fall_with_the_distance():
 
 def test_no_entity_is_its_own_neighbour():
     vectors = torch.randn(9, 3)
-    near = found(index_of(vectors), vectors[[5]], who=5, most=9)
+    near = found(index_of(vectors), vectors[[5]], id_hash=5, most=9)
     there = near.codes[0][near.weights[0, -1] > 0].tolist()
     assert sorted(there) == [0, 1, 2, 3, 4, 6, 7, 8]
     torch.testing.assert_close(near.weights.sum(2), torch.ones(1, len(REACHES), dtype=torch.float64))
@@ -69,7 +69,7 @@ def test_no_held_out_entity_is_the_neighbour_of_another():
 
 
 def test_without_neighbours_all_weights_are_zero():
-    near = found(index_of(torch.randn(1, 3)), torch.randn(2, 3), who=0)
+    near = found(index_of(torch.randn(1, 3)), torch.randn(2, 3), id_hash=0)
     assert near.weights.tolist() == torch.zeros(2, len(REACHES), 1).tolist()
 
 
@@ -82,6 +82,6 @@ def test_neighbours_at_the_same_distance_have_the_same_weight():
 def test_masses_are_around_an_answer_only_where_there_are_neighbours():
     own = index_of(torch.randn(3, 2))
     own.around[:] = 0.1
-    there, alone = found(own, torch.zeros(1, 2)), found(index_of(torch.randn(1, 3)), torch.randn(1, 3), who=0)
+    there, alone = found(own, torch.zeros(1, 2)), found(index_of(torch.randn(1, 3)), torch.randn(1, 3), id_hash=0)
     assert own.masses_around(there).tolist() == [own.around.tolist()]
     assert own.masses_around(alone).tolist() == [[0.0] * len(own.around)]

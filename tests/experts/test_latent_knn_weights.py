@@ -73,11 +73,13 @@ def test_an_index_that_does_not_fit_is_refused(plane, tmp_path, name, tiny_model
     index, held, _, _ = plane
     file, codec = tmp_path / "latent_knn.safetensors", tiny_model.codec
     latent = LatentKNN({KEY: index}, torch.zeros(len(codec.classes), dtype=torch.long), held.entities, 64)
-    file.write_bytes(serialize.to_bytes("latent_knn", latent))
-    assert torch.equal(serialize.read("latent_knn", file, codec, torch.device("cpu")).indices[KEY].around, index.around)
-    told = safetensors.torch.load(serialize.to_bytes("latent_knn", latent))
+    file.write_bytes(serialize.to_bytes(serialize.LATENT_KNN, latent))
+    assert torch.equal(
+        serialize.read(serialize.LATENT_KNN, file, codec, torch.device("cpu")).indices[KEY].around, index.around
+    )
+    told = safetensors.torch.load(serialize.to_bytes(serialize.LATENT_KNN, latent))
     right = getattr(index, name)
     for wrong in (right[:-1], -right - 1) if name == "around" else (right[:-1],):
         file.write_bytes(safetensors.torch.save({**told, f"{KEY[0]}.{KEY[1]}.{name}": wrong.contiguous()}))
         with pytest.raises(ValueError, match="expected"):
-            serialize.read("latent_knn", file, codec, torch.device("cpu"))
+            serialize.read(serialize.LATENT_KNN, file, codec, torch.device("cpu"))

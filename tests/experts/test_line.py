@@ -10,12 +10,11 @@ import torch
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts import boosted_trees, serialize
-from kbdisk.experts.base import USUAL, Inputs
+from kbdisk.experts.base import USUAL, Inputs, Sides
+from kbdisk.experts.boosted_trees import Line
+from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.line import Line
-from kbdisk.experts.queries import Sides
-from kbdisk.experts.target_scale import TargetScale
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -86,7 +85,7 @@ def test_trees_say_the_line_where_the_other_number_is_visible():
     expert = group.experts[codec.slot("", ("y",)), USUAL].expert
     batch = tokens.batch(torch.arange(len(known)))
     visible = batch.known & (batch.slot == codec.slot("", ("x",)))
-    predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.who)).tolist()
+    predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.id_hash)).tolist()
     assert not any(number != number for number in predicted)
     assert max(abs(predicted[n] - one.tree["y"]) for n, one in enumerate(known) if "x" in one.tree) < 2
 
@@ -99,10 +98,10 @@ def test_a_line_is_kept_with_its_trees(tmp_path):
         codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0, seconds=2
     ).group
     file = tmp_path / "trees.safetensors"
-    file.write_bytes(serialize.to_bytes("boosted_trees", group))
-    again = serialize.read("boosted_trees", file, codec, torch.device("cpu"))
+    file.write_bytes(serialize.to_bytes(serialize.BOOSTED_TREES, group))
+    again = serialize.read(serialize.BOOSTED_TREES, file, codec, torch.device("cpu"))
     batch = tokens.batch(torch.arange(len(known)))
-    inputs = Inputs(group.featurizer.table(batch, batch.known), batch.who)
+    inputs = Inputs(group.featurizer.table(batch, batch.known), batch.id_hash)
     for key, weighted in group.experts.items():
         assert weighted.expert.line is not None
         assert torch.equal(again.experts[key].expert.predict(inputs), weighted.expert.predict(inputs))

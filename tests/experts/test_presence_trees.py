@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 import safetensors.torch
@@ -51,7 +50,7 @@ def things(n: int = 300) -> tuple[Schema, list[Entity]]:
 
 def run(**choices) -> Run:
     trees = PresenceTreesConfig(share=0.1)
-    return replace(tiny_run(**{"steps": 5, "batch": 64, "validation": 0.3, **choices}), presence_trees=trees)
+    return tiny_run(**{"steps": 5, "batch": 64, "validation": 0.3, **choices}).with_experts(presence_trees=trees)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +177,7 @@ def test_an_opened_model_has_the_same_presence(model, tmp_path):
 @pytest.mark.parametrize("name", ["column", "leaves", "border", "start", "weight", "slots", "entities", "classes"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     trees = model.trained.presence_trees
-    tensors = safetensors.torch.load(serialize.to_bytes("presence_trees", trees))
+    tensors = safetensors.torch.load(serialize.to_bytes(serialize.PRESENCE_TREES, trees))
     key = name if name in tensors else f"{int(trees.slots[0])}.0.{name}"
     broken = {
         "leaves": lambda tensor: tensor[:, :, :3],
@@ -191,7 +190,7 @@ def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     tensors[key] = broken.get(name, lambda tensor: tensor + 10_000)(tensors[key]).contiguous()
     (tmp_path / "trees.safetensors").write_bytes(safetensors.torch.save(tensors))
     with pytest.raises(ValueError, match=r"."):
-        serialize.read("presence_trees", tmp_path / "trees.safetensors", model.trained.codec, CPU)
+        serialize.read(serialize.PRESENCE_TREES, tmp_path / "trees.safetensors", model.trained.codec, CPU)
 
 
 def test_trees_have_a_weight_as_far_as_they_lower_the_log_loss():
@@ -216,7 +215,7 @@ def test_without_time_presence_is_that_of_the_network(model):
     _, known = things()
     graph, short = Graph(model.schema), run(seconds=1e-3)
     assert presence_trees_of(model.trained, known, graph, short, lambda done, total: None) is None
-    network = Model(replace(model.trained, presence_trees=None))
+    network = Model(model.trained.with_experts(presence_trees=None))
     assert 0.1 < network.belief(known[0], "spouse").recorded < 0.9
 
 

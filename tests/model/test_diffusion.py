@@ -13,7 +13,7 @@ from tables import for_each
 from torch.nn import functional as F
 from toys import Small, Table, World, Wrong, batch_of
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.model.beliefs import Beliefs
 from kbdisk.model.diffusion import beliefs, loss, reveal, revealing, score
 from kbdisk.model.likelihood import log_prob

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from tables import for_each
 from toys import batch_of
 
-from kbdisk.data.batch import Batch
+from kbdisk.data.dataset import Batch
 from kbdisk.model.masking import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
 
 APART = Hiding(together=0)
@@ -291,8 +291,8 @@ def test_in_so_many_entities_everything_is_hidden_and_weighs_once():
     batch = batch_of(torch.zeros(4000, 5, dtype=torch.long))
     hidden = hide(batch, Hiding(rate="few", everything=0.25), torch.Generator().manual_seed(0))
     counts = torch.zeros(4000).index_add_(0, batch.entity, hidden.asked.float())
-    by_chance = 1 / 5 / sum(1 / m for m in range(1, 6))
-    assert float((counts == 5).float().mean()) == pytest.approx(0.25 + 0.75 * by_chance, abs=0.02)
+    random_sample = 1 / 5 / sum(1 / m for m in range(1, 6))
+    assert float((counts == 5).float().mean()) == pytest.approx(0.25 + 0.75 * random_sample, abs=0.02)
     assert (hidden.weight[(counts == 5)[batch.entity]] == 1).all()
 
 

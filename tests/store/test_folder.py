@@ -127,8 +127,8 @@ def test_an_opened_model_believes_the_same_to_the_last_bit(world, run, tmp_path)
     torch.manual_seed(1)  # what is drawn when it is built again does not count
     again = open_folder(tmp_path / "model", CPU)
     assert (again.run, again.record, again.styles) == (trained.run, trained.record, trained.styles)
-    assert (again.codec.words is None) == (trained.codec.words is None)
-    assert (tmp_path / "model" / "tokenizer.model").exists() == (trained.codec.words is not None)
+    assert (again.codec.tokenizer is None) == (trained.codec.tokenizer is None)
+    assert (tmp_path / "model" / "tokenizer.model").exists() == (trained.codec.tokenizer is not None)
     for ask in ("all", "nothing"):  # what is absent, and what is known, each hidden
         told, heard = (answers(one, entities, ask) for one in (trained, again))
         assert told.keys() == heard.keys() != set()

@@ -283,7 +283,7 @@ def test_it_is_kept_every_so_often_between_looks(tmp_path, monkeypatch):
     folder, seen = tmp_path / "m.training", []
 
     def watch(progress: Progress) -> None:
-        if progress.after is None:
+        if progress.final_task is None:
             seen.append(step_of(folder))
 
     train(*points(), tiny_run(evaluations=1), CPU, watch, checkpoint=folder)

@@ -31,7 +31,7 @@ SCHEMA = of_one_class(
         ("d",): Property(LinkKind(None)),
     }
 )
-RUN = replace(tiny_run(steps=20, validation=0.2), knn=KNNConfig(share=0.1))
+RUN = tiny_run(steps=20, validation=0.2).with_experts(knn=KNNConfig(share=0.1))
 
 
 def known(count: int = 100, c: str = "xyz") -> list[Entity]:

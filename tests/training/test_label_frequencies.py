@@ -25,7 +25,7 @@ from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.training import Trained, label_frequencies
-from kbdisk.training.label_frequencies import PRIOR_COUNT, Believed, Biases, biases, match_label_frequencies
+from kbdisk.training.label_frequencies import PRIOR_COUNT, Biases, DrawnFrequencies, biases, match_label_frequencies
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def trained(in_order: float = 1.0, seen: list[Any] | None = None, **category: An
 def shared() -> Trained:
     """A model that has drawn a first time; read it, never change it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(label_frequencies, "ENTITIES", 1)
+        patched.setattr(label_frequencies, "DRAWN_ENTITIES", 1)
         return trained()
 
 
@@ -88,7 +88,7 @@ def model(shared) -> Trained:
 @pytest.fixture
 def once(monkeypatch) -> None:
     """Draw once alone, where it is no matter how near that comes to what is common."""
-    monkeypatch.setattr(label_frequencies, "ENTITIES", 1)
+    monkeypatch.setattr(label_frequencies, "DRAWN_ENTITIES", 1)
 
 
 def biases_of(model: Trained, kind: str = "category") -> Biases:
@@ -103,7 +103,7 @@ def slot_of(model: Trained, *path: Any) -> int:
 def test_how_common_a_label_is_is_counted_over_all_places_of_a_list(model):
     found = biases_of(model)
     told = [0.2, 0.8], [0.75, 0.25], [5 / 6, 1 / 6], [1 / 3] * 3  # good, kind, marks, size: as labels are numbered
-    assert found.common.tolist() == pytest.approx([share for own in told for share in own])
+    assert found.frequency.tolist() == pytest.approx([share for own in told for share in own])
     paths = ("good",), ("kind",), ("marks", 0), ("marks", 2), ("size",), ("x",)
     assert [int(found.start[slot_of(model, *path)]) for path in paths] == [0, 2, 4, 4, 6, -1]
 
@@ -112,11 +112,11 @@ def test_what_is_common_of_a_number_is_each_of_its_atoms_and_all_else(model):
     found, slot = biases_of(model, "number"), slot_of(model, "x")
     assert model.codec.slots[slot].codec.atoms == (3.0, 5.0)
     start = int(found.start[slot])
-    assert found.common[start : start + 3].tolist() == pytest.approx([0.6, 0.2, 0.2])
+    assert found.frequency[start : start + 3].tolist() == pytest.approx([0.6, 0.2, 0.2])
 
 
 def test_a_step_is_newton_s_and_less_of_what_is_rare(model):
-    believed, slot = Believed(biases_of(model)), slot_of(model, "kind")
+    believed, slot = DrawnFrequencies(biases_of(model)), slot_of(model, "kind")
     logits = torch.tensor([[0.3, 0.7]]).log().expand(100, 2)
     told = CategoryBelief(logits, unseen=torch.full((100,), 0.1))  # what was never met is not drawn either
     rows = torch.arange(100)
@@ -217,7 +217,7 @@ def test_what_is_as_good_as_told_by_what_was_drawn_before_it_stays(model):
     """Of 1,000 copies of a label that 200 should have 230 happen to have it: by that nothing is wrong."""
     slot = slot_of(model, "good")
     for shift, moves in (0.0, False), (1.0, True):
-        believed = Believed(biases_of(model))
+        believed = DrawnFrequencies(biases_of(model))
         margin = torch.full((1000,), 9.0)
         margin[230:] = -9.0
         logits = torch.stack([margin if not moves else torch.full((1000,), -shift), torch.zeros(1000)], 1)
@@ -234,7 +234,7 @@ def test_no_more_is_read_than_was_asked_for_and_the_same_seed_is_the_same(shared
         longest = int(tokens.sizes.max())
         turn = 1024 * longest * (longest + 1) // 2
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(label_frequencies, "MIN_READ", 0)
+            patched.setattr(label_frequencies, "MIN_VALUES_READ", 0)
             match_label_frequencies(
                 model.network, model.codec, tokens, 3, 3 * turn, lambda done, of, turns=turns: turns.append(done)
             )
@@ -271,4 +271,4 @@ def test_only_what_draws_in_one_order_weighs_its_labels(once):
     for in_order, wanted in ((0.0, set()), (0.5, {"weighing labels"})):
         seen: list[Any] = []
         trained(in_order, seen)
-        assert {one.after.doing for one in seen if one.after is not None} - {"indexing"} == wanted
+        assert {one.final_task.doing for one in seen if one.final_task is not None} - {"indexing"} == wanted

@@ -22,7 +22,7 @@ from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training import loop, validation
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.data import Data
-from kbdisk.training.loop import MIN_STEPS, Cost, ParallelGradients, StepLoss, Trainer
+from kbdisk.training.loop import MIN_STEPS, ChunkLossOf, ParallelGradients, StepLoss, Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import MAX_STEPS_UNVALIDATED
 from kbdisk.training.train import train
@@ -93,7 +93,7 @@ def looked(step: int, nats: float) -> ValidationLoss:
     return ValidationLoss(step, nats, {0: (nats, 1)})
 
 
-def ungraded(parts: ParallelGradients, entities: Tensor, cost: Cost) -> StepLoss:
+def ungraded(parts: ParallelGradients, entities: Tensor, cost: ChunkLossOf) -> StepLoss:
     """In the place of gradients, where what is asked is the rate and nothing is to be learnt."""
     return StepLoss(1.0, 1.0)
 
@@ -104,7 +104,7 @@ def ungraded(parts: ParallelGradients, entities: Tensor, cost: Cost) -> StepLoss
 def test_it_takes_the_steps_that_were_asked_for_and_tells_each(data):
     told = list(trainer(data, steps=4, evaluations=2).steps())
     assert [one.step for one in told] == [1, 2, 3, 4]
-    assert [one.look is not None for one in told] == [False, True, False, True]
+    assert [one.validation_loss is not None for one in told] == [False, True, False, True]
     assert all(isinstance(one, Progress) and math.isfinite(one.loss) for one in told)
 
 
@@ -161,7 +161,7 @@ def test_looks_and_measures_that_take_only_some_held_out_entities_take_them_from
     known = [Entity(f"{of} {n}", {"x": n / 7}, (of,)) for of in ("First", "Last") for n in range(60)]
     run = tiny_run(steps=1, validation=0.3)
     it = Trainer(Data.prepare(schema, known, run), run, CPU)
-    assert {it.codec.slots[slot].of for slot in it.validator.evaluate(0).by_slot} == {"First", "Last"}
+    assert {it.codec.slots[slot].class_name for slot in it.validator.evaluate(0).by_slot} == {"First", "Last"}
     assert {row["class"] for row in it.validator.measure()} == {"First", "Last"}
 
 
@@ -262,7 +262,7 @@ def test_a_budget_is_used_where_steps_become_faster_while_the_rate_is_high(
 @pytest.mark.parametrize(("step", "seconds", "is_enough"), [(0.1, 200.0, True), (0.5, 50.0, False), (0.12, 20.0, True)])
 def test_a_network_that_has_too_few_steps_leaves_its_time_to_experts(data, monkeypatch, step, seconds, is_enough):
     Clock(monkeypatch, step=step, look=0.1)
-    run = replace(tiny_run(steps=None, seconds=seconds), boosted_trees=BoostedTreesConfig(share=0.5))
+    run = tiny_run(steps=None, seconds=seconds).with_experts(boosted_trees=BoostedTreesConfig(share=0.5))
     it = Trainer(data, run, CPU)
     steps = len(list(it.steps()))
     assert steps >= MIN_STEPS if is_enough else steps < MIN_STEPS / 2
@@ -315,9 +315,9 @@ def test_where_it_gets_no_better_the_rate_falls_early_and_it_ends_soon_after(dat
     for progress in it.steps():
         rates[progress.step] = it.optimizer.param_groups[0]["lr"]
     assert it.state.falls == 50
-    assert it.state.step == it.ahead == round(50 / 0.7)
+    assert it.state.step == it.total == round(50 / 0.7)
     assert len({rates[step] for step in range(1, 51)}) == 1
-    falling = [rates[step] for step in range(51, it.ahead + 1)]
+    falling = [rates[step] for step in range(51, it.total + 1)]
     assert falling == sorted(falling, reverse=True)
     assert falling[-1] < 0.1 * rates[1]
     assert it.state.best == 3.0
@@ -352,7 +352,7 @@ def test_of_steps_and_a_budget_the_lesser_counts(data, monkeypatch):
 def test_a_few_steps_are_a_few_whatever_the_budget(data, monkeypatch):
     Clock(monkeypatch, step=0.1, look=0.1)
     told = list(trainer(data, steps=6, seconds=900.0, evaluations=3).steps())
-    assert [one.step for one in told if one.look] == [2, 4, 6]
+    assert [one.step for one in told if one.validation_loss] == [2, 4, 6]
 
 
 def test_what_the_watcher_takes_counts_as_time(data, monkeypatch):
@@ -389,7 +389,7 @@ def test_training_leaves_the_global_generator_as_it_was():
 def test_every_entity_comes_once_before_any_comes_again(data):
     it = trainer(data, batch=16)
     N = len(data.training)
-    drawn = torch.cat([it.chosen(step) for step in range(3 * N // 16 + 1)])
+    drawn = torch.cat([it.entities_of(step) for step in range(3 * N // 16 + 1)])
     for turn in range(3):
         assert sorted(drawn[turn * N : (turn + 1) * N].tolist()) == list(range(N))
     assert drawn[:N].tolist() != drawn[N : 2 * N].tolist()
@@ -397,7 +397,7 @@ def test_every_entity_comes_once_before_any_comes_again(data):
 
 def test_a_batch_may_be_larger_than_the_data(unwatched):
     it = trainer(unwatched, batch=100)
-    assert sorted(torch.bincount(it.chosen(0)).tolist()) == [16, 16, 17, 17, 17, 17]
+    assert sorted(torch.bincount(it.entities_of(0)).tolist()) == [16, 16, 17, 17, 17, 17]
 
 
 # ---------------------------------------------------------------- what is kept

@@ -98,8 +98,8 @@ def places(config, at=()):
         if is_dataclass(value):
             yield from places(value, (*at, one.name))
         elif isinstance(value, dict):
-            for name, inner in value.items():
-                yield from places(inner, (*at, one.name, name))
+            for name, inner in value.items():  # each expert has a table of its own
+                yield from places(inner, (name,) if one.name == "experts" else (*at, one.name, name))
         elif (*at, one.name) != ("preset",):
             yield (*at, one.name), value
 

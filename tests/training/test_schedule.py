@@ -32,7 +32,7 @@ def test_a_run_of_one_step_and_one_without_warmup_have_a_rate():
 
 @given(st.integers(1, 500), st.integers(1, 40))
 def test_looks_are_as_many_as_asked_for_evenly_spread_and_the_last_step_has_one(total, evaluations):
-    steps = [step for step in range(1, total + 1) if schedule.is_look(step, total, evaluations)]
+    steps = [step for step in range(1, total + 1) if schedule.is_evaluated(step, total, evaluations)]
     assert steps[-1] == total
     assert len(steps) == min(total, evaluations)
     gaps = [b - a for a, b in zip([0, *steps], steps, strict=False)]
@@ -41,25 +41,25 @@ def test_looks_are_as_many_as_asked_for_evenly_spread_and_the_last_step_has_one(
 
 def test_before_the_first_of_far_apart_looks_there_are_early_ones_where_they_are_wanted_and_cheap():
     for evaluations, early, first in ((20, True, [100, 200, 400, 800]), (20, False, []), (8, True, [])):
-        steps = [step for step in range(1, 20_001) if schedule.is_look(step, 20_000, evaluations, early)]
+        steps = [step for step in range(1, 20_001) if schedule.is_evaluated(step, 20_000, evaluations, early)]
         assert steps == [*first, *range(20_000 // evaluations, 20_001, 20_000 // evaluations)]
 
 
 def test_without_an_end_a_look_comes_every_so_many_steps():
-    assert [step for step in range(1, 301) if schedule.is_look(step, None, 7)] == [100, 200, 300]
+    assert [step for step in range(1, 301) if schedule.is_evaluated(step, None, 7)] == [100, 200, 300]
 
 
 def test_looks_take_a_fifth_of_a_budget_at_most_but_there_is_one():
-    assert schedule.affordable(100.0, 0.1, 20) == 20
-    assert schedule.affordable(100.0, 2.0, 20) == 10
-    assert schedule.affordable(100.0, 50.0, 20) == 1
+    assert schedule.affordable_evaluations(100.0, 0.1, 20) == 20
+    assert schedule.affordable_evaluations(100.0, 2.0, 20) == 10
+    assert schedule.affordable_evaluations(100.0, 50.0, 20) == 1
 
 
 def test_what_the_first_steps_take_does_not_count():
-    assert schedule.typical([30.0, 9.0, *[1.0] * 4]) == 1.0
-    assert schedule.typical([30.0, *[1.0, 2.0, 3.0] * 16]) == 2.0
-    assert schedule.typical([30.0, 4.0]) == 4.0
-    assert schedule.typical([30.0]) == 30.0
+    assert schedule.typical_seconds([30.0, 9.0, *[1.0] * 4]) == 1.0
+    assert schedule.typical_seconds([30.0, *[1.0, 2.0, 3.0] * 16]) == 2.0
+    assert schedule.typical_seconds([30.0, 4.0]) == 4.0
+    assert schedule.typical_seconds([30.0]) == 30.0
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_after_the_last_of_few_steps_a_budget_is_planned_all_the_same():
     config = TrainConfig(steps=3, seconds=900)
     for step in (1, 2, 3):
         state = State(step=step, evaluations=20)
-        assert schedule.Schedule(config, state, is_watched=True).is_timed(0.1) is (step == 3)
+        assert schedule.Schedule(config, state, has_validation=True).is_timed(0.1) is (step == 3)
 
 
 @pytest.mark.parametrize(("step", "fewer"), [(0, 900), (500, 800), (700, 701), (800, 900), (950, 970), (990, 995)])
 def test_where_there_are_fewer_steps_the_rate_falls_from_where_it_is(step, fewer):
-    falls = schedule.fall_again(step, 700, 1000, fewer)
+    falls = schedule.decay_start_of_fewer(step, 700, 1000, fewer)
     before = schedule.rate_factor(step, 1000, 0, 700)
     assert schedule.rate_factor(step, fewer, 0, falls) == pytest.approx(before, abs=0.02)
     assert schedule.rate_factor(fewer, fewer, 0, falls) == pytest.approx(0.01)
@@ -94,8 +94,8 @@ def test_what_is_affordable_goes_by_how_fast_it_was_since_the_first_look():
 
 
 def test_a_budget_buys_steps_for_what_looks_leave():
-    assert schedule.bought(100.0, 10.0, 50, 0.5, 1.0, 20) == 50 + 140
-    assert schedule.bought(10.0, 12.0, 50, 0.5, 1.0, 20) == 50
+    assert schedule.steps_in_budget(100.0, 10.0, 50, 0.5, 1.0, 20) == 50 + 140
+    assert schedule.steps_in_budget(10.0, 12.0, 50, 0.5, 1.0, 20) == 50
 
 
 @pytest.mark.parametrize(("spent", "left"), [(0, 99), (80, 19), (95, 4), (99, 0), (120, 0)])
@@ -103,9 +103,9 @@ def test_stages_of_a_budget_share_what_is_left_by_their_shares(spent, left):
     shares = [0.12, 0.05, 0.03]
     seconds = []
     for number, share in enumerate(shares):
-        seconds.append(schedule.still_for(share, 100.0, spent + sum(seconds), sum(shares[number + 1 :])))
+        seconds.append(schedule.seconds_for(share, 100.0, spent + sum(seconds), sum(shares[number + 1 :])))
     assert seconds == pytest.approx([left * share / sum(shares) for share in shares])
 
 
 def test_a_stage_without_a_share_has_no_time():
-    assert schedule.still_for(0.0, 100.0, 10.0, 0.0) == 0
+    assert schedule.seconds_for(0.0, 100.0, 10.0, 0.0) == 0

@@ -31,14 +31,13 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
     data = Data.prepare(SCHEMA, [Entity(str(i), {"x": i}) for i in range(entities)], run)
     sized = fit_sizes(run, data)
     assert (sized.model.width, sized.train.batch) == (width, batch)
-    assert (
-        replace(
-            sized, model=run.model, train=run.train, given_only=run.given_only, gaussian_process=run.gaussian_process
-        )
-        == run
-    )
-    assert bool(sized.gaussian_process.share) == (20 < entities < 2000)  # by the values of a property
-    assert sized.given_only.share == 0  # nothing is
+    assert replace(sized, model=run.model, train=run.train, experts=run.experts) == run
+    assert {name for name in sized.experts if sized.experts[name] != run.experts[name]} <= {
+        "given_only",
+        "gaussian_process",
+    }
+    assert bool(sized.experts["gaussian_process"].share) == (20 < entities < 2000)  # by the values of a property
+    assert sized.experts["given_only"].share == 0  # nothing is
     assert sized.model.dropout == (0.3 if entities < 1000 else run.model.dropout)
 
 
@@ -56,9 +55,11 @@ def test_few_rows_are_not_learnt_in_one_order_alone(chosen, rows, share, monkeyp
 def test_what_is_asked_again_only_where_something_is_given_is_left_open():
     """Or a model of properties that all can be told would never be taken for the one that is wanted."""
     run = Run.of("default")
-    assert run.given_only.share
+    assert run.experts["given_only"].share
     assert {("given_only", "share"), ("gaussian_process", "share")} <= set(left_open(run))
-    assert ("given_only", "share") not in left_open(replace(run, given_only=replace(run.given_only, share=0.0)))
+    assert ("given_only", "share") not in left_open(
+        run.with_experts(given_only=replace(run.experts["given_only"], share=0.0))
+    )
 
 
 def test_a_size_that_was_chosen_stays():

@@ -25,7 +25,7 @@ SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), (
 
 def run(seconds: float | None, **changes) -> Run:
     shares = {"boosted_trees": BoostedTreesConfig(share=0.3), "knn": KNNConfig(share=0.1)}
-    return replace(tiny_run(steps=None, seconds=seconds, **changes), **shares)
+    return tiny_run(steps=None, seconds=seconds, **changes).with_experts(**shares)
 
 
 def known(count: int) -> list[Entity]:
@@ -83,7 +83,7 @@ def test_experts_come_first_where_the_budget_is_long(monkeypatch, first, begins)
         known(80),
         run(4.0, validation=0.2),
         torch.device("cpu"),
-        lambda progress: seen.append("network" if progress.after is None else "expert"),
+        lambda progress: seen.append("network" if progress.final_task is None else "expert"),
     )
     assert seen[0] == begins
     assert {"network", "expert"} == set(seen)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kbdisk.experts.linear_decay import linear_decay
-from kbdisk.model.optimizers import AdamW
+from kbdisk.model.optimizers import AdamW, linear_decay
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def test_a_rate_falls_evenly_with_the_steps(optimizer):
 
 def test_a_rate_falls_with_the_time_where_that_is_shorter(optimizer, monkeypatch):
     clock = iter([0.0, 0.0, 5.0, 9.0, 10.0])
-    monkeypatch.setattr("kbdisk.experts.linear_decay.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("kbdisk.model.optimizers.time.monotonic", lambda: next(clock))
     rates = [optimizer.param_groups[0]["lr"] for _ in linear_decay(optimizer, 0.8, 100, 10.0)]
     assert rates == pytest.approx([0.8, 0.4, 0.08])
 
