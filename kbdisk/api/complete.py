@@ -63,6 +63,7 @@ from kbdisk.loaders.formats import target_format
 from kbdisk.loaders.kb import Placeless, Report
 from kbdisk.loaders.naming import Identifiers
 from kbdisk.locks import locked
+from kbdisk.notebook import html_line
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
@@ -82,6 +83,7 @@ EXCLUDED = "the schema of the model leaves it out. Train one by a schema that ha
 OTHER_THRESHOLDS = "needs values for all gaps, and only some were predicted. Complete anew, with every_gap=True."
 SOME_GAPS = "expected predictions for all gaps, got those for some. Name another file, or move this one away."
 MAX_BYTES_IN_MEMORY = 1 << 24  # of the rows of a sidecar
+MAX_DECIDED_TO_SHOW = 10_000  # predictions that a notebook decides on to show a summary
 MIN_SECONDS, MAX_SECONDS = 60.0, 600.0  # of training, without a budget
 ENTITIES_PER_MIN_SECONDS = 1000  # that so many entities or fewer get
 SECONDS_EXPONENT = 0.7  # by which the time grows with the number of entities
@@ -211,6 +213,24 @@ class Completed(Iterable[Completion]):
         else:
             predictions.refuse_other(predicting.about())
         return cls(source, plan, predictions, shapes, answered, calibrations)
+
+    def __repr__(self) -> str:
+        """The predicted gaps; the filled ones once decisions were made."""
+        sources = ", ".join(kb.name for kb in self.source.kbs)
+        filled = "" if self._decided is None else f", {self._decided.summary.filled:,} filled"
+        return f"<Completed {sources}: {self.predictions.count:,} gaps predicted{filled}>"
+
+    def _repr_html_(self) -> str:
+        """The summary. Many predictions are not decided on for it: then one line."""
+        if self._decided is None and not self._is_quickly_decided:
+            return html_line(f"{repr(self)[1:-1]}: .summary decides which are filled")
+        return self.summary._repr_html_()
+
+    @property
+    def _is_quickly_decided(self) -> bool:
+        """Whether a notebook may decide on all predictions to show the summary."""
+        is_quickly_read = all(part.is_quickly_read for kb in self.source.kbs for part in kb.parts)
+        return self.predictions.count <= MAX_DECIDED_TO_SHOW and is_quickly_read
 
     # ------------------------------------------------------------ deciding
 

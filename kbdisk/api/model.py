@@ -27,9 +27,11 @@ from kbdisk.metrics import unit_of
 from kbdisk.model.beliefs import Beliefs
 from kbdisk.model.diffusion import beliefs
 from kbdisk.model.likelihood import in_order, log_prob
+from kbdisk.notebook import html_table
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.schema import Schema, unknown_to
 from kbdisk.schemas.text.names import no_id
+from kbdisk.store.card import quality
 from kbdisk.store.folder import card, save
 from kbdisk.training.trained import Record, Trained
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from kbdisk.evaluation.drift import Drift
 
 CountCallback = Callable[[int, int], None]  # how many are done, of how many
+MAX_CLASSES_SHOWN = 5  # in the line of a model
 
 
 class Model:
@@ -66,9 +69,18 @@ class Model:
         return self.record.source.get("sha256") in (None, loaded.sha256)
 
     def __repr__(self) -> str:
-        source, classes = self.record.source, ", ".join(filter(None, self.schema.classes))
-        properties = sum(len(one.properties) for one in self.schema.classes.values())
-        return f"<Model of {source.get('name', 'entities')}: {classes or 'one class'}, {properties} properties>"
+        classes = list(filter(None, self.schema.classes))
+        more = f" and {len(classes) - MAX_CLASSES_SHOWN:,} more" if len(classes) > MAX_CLASSES_SHOWN else ""
+        names = ", ".join(classes[:MAX_CLASSES_SHOWN]) + more
+        properties = sum(len(known.properties) for known in self.schema.classes.values())
+        source = self.record.source.get("name", "entities")
+        return f"<Model of {source}: {names or 'one class'}, {properties} properties>"
+
+    def _repr_html_(self) -> str:
+        """The held-out quality of each property, as the model card has it."""
+        columns = ("property", "kind", ">trained on", ">n", "metric", ">constant", ">ours", ">better")
+        rows = quality({"quality": self.record.quality})
+        return html_table(repr(self)[1:-1], columns, rows, "" if rows else "not evaluated: nothing was held out")
 
     # ------------------------------------------------------------ asking
 
