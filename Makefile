@@ -12,7 +12,7 @@ PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 pyt
 # Tests start many processes: each would compile kbdisk anew, and pytest all tests in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-slow test-portable test-first check format bench-io bench-infer bench-train bench-faithful clean
+.PHONY: help install demo test test-slow test-portable test-first check format bench-io bench-infer bench-train bench-faithful docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
@@ -29,7 +29,11 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## a small knowledge base completed by a model of itself: a minute or two
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
-test: check  ## everything that must hold: check, the fast tests, the README
+docs: $(STAMP)  ## the site of the docs in build/site, from the pages and the code; refuses broken links
+	@$(BIN)/python docs/reference.py build/docs
+	@$(BIN)/zensical build --clean --strict
+
+test: check docs  ## everything that must hold: check, docs, the fast tests with the blocks of README and docs
 	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 test-slow: $(STAMP)  ## the tests that take long
@@ -39,9 +43,9 @@ test-slow: $(STAMP)  ## the tests that take long
 test-portable: $(STAMP)  ## the numeric tests with other vector units, without bfloat16, on one busy core
 	@$(BIN)/python tests/portable.py
 
-test-first: $(STAMP)  ## what a newcomer meets first: the README's trained blocks, the demo, the commands, every option
+test-first: $(STAMP)  ## what a newcomer meets first: the trained blocks of README and docs, the demo, the commands, every option
 	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 3600 \
-		tests/test_readme.py tests/test_examples.py tests/test_options.py tests/test_cli_train.py tests/test_cli_complete.py tests/benchmarks
+		tests/test_docs.py tests/test_examples.py tests/test_options.py tests/test_cli_train.py tests/test_cli_complete.py tests/benchmarks
 
 check: $(STAMP)  ## format, lint and types
 	@$(BIN)/ruff format --check .
@@ -68,4 +72,4 @@ bench-faithful: $(STAMP)  ## whether the paper preset learns as a plain network 
 	@$(BIN)/python -W ignore -m benchmarks faithful
 
 clean:  ## leave nothing that was built
-	rm -rf build dist .stage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist .stage .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

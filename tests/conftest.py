@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from portable import NUMERIC
 from tables import FEW, seed_all
+from transcripts import reader_folder as reader_folder
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell begins in the background
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):  # how wide and colourful rich prints

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_readme import check_program, commands
+from transcripts import check_program, commands
 
 DOCS = (Path(__file__).parents[1] / "docs" / "why.md").read_text()
 BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL))

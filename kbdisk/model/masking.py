@@ -22,24 +22,18 @@ KEY_BITS = 40  # of a sort key: the number of the entity above, these bits of a 
 
 @dataclass(frozen=True)
 class Hiding:
-    """How known properties are masked: table `[hiding]` of a run file.
+    """How known properties are masked.
 
     With `patterns`, with `ordered`, or at a rate other than "count" and "paper", the loss is no bound on -log p.
     """
 
-    rate: str = "count"  # a row of RATES
-    share: float = 0.5  # of the properties of an entity, for the rate "fixed"
+    rate: str = "count"  # how many properties of an entity are hidden, one of RATES
+    share: float = 0.5  # share of an entity's properties that is hidden at the rate "fixed"
     together: float = 0.5  # share of entities in which the parts of a composite are hidden together
     patterns: float = 0.0  # share of entities that hide the properties which another entity of the class lacks
-    everything: float = (
-        0.0  # share of entities that hide all, so that few given values are learnt from at the rate "few"
-    )
-    nothing: float = (
-        0.0  # share of entities that hide nothing, so that presence is learnt with all known values visible
-    )
-    ordered: float | None = (
-        0.0  # share of entities that hide the last in the order of the schema; None: fitted to the data
-    )
+    everything: float = 0.0  # share of entities that hide all properties, which the rate "few" does seldom
+    nothing: float = 0.0  # share of entities that hide nothing, so that presence is learnt with all values visible
+    ordered: float | None = 0.0  # share of entities that hide the last in the schema's order; none: fitted to the data
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:

@@ -36,17 +36,17 @@ MIN_PRESENCE = (
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The sizes of the network, and how it encodes paths and presence: table `[model]` of a run file."""
+    """The sizes of the network, and how it encodes paths and presence."""
 
-    width: int = 128  # D, the size of every vector in the network; 0 until it is fitted to the data
+    width: int = 128  # D, the size of every vector in the network; 0: fitted to the size of the data
     layers: int = 2  # of the entity encoder
-    heads: int = 4
+    heads: int = 4  # attention heads of a layer
     hidden: int = 4  # times the width: of a layer's two maps, and of a residual block
     blocks: int = 1  # residual blocks on either side, for each property or kind
-    dropout: float = 0.1
+    dropout: float = 0.1  # probability that a unit is dropped in training
     base: int = 64  # the width at which learning rates were tuned (muP)
-    paths: str = "keys"  # a row of PATHS: how a path is encoded
-    usual: bool = True  # whether presence begins at how often a property is recorded in training
+    paths: str = "keys"  # how a path is encoded, one of PATHS
+    usual: bool = True  # whether the prediction of presence starts from how often a property is recorded
 
     def __post_init__(self) -> None:
         if self.width < 0 or self.width % self.heads:

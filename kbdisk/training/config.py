@@ -16,33 +16,33 @@ COURSES = ("cosine", "plateau")
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The training of a network. Without steps and seconds early stopping ends it."""
+    """How networks are trained. Without `steps` and `seconds` training ends by early stopping alone."""
 
-    batch: int = 512  # entities in a step; 0: fitted to the data
+    batch: int = 512  # entities in a step, each maybe several times with other masks; 0: fitted to the size of the data
     members: int = 1  # networks of the ensemble, trained one after the other
-    more: int = 0  # additional networks, at most, while the time of a whole one is left; MAX_NETWORKS in all
-    parts: int = 2  # chunks of a step's entities that are computed in parallel on a CPU
-    rate: float = 2e-3  # the peak learning rate, at the network's base width
-    optimizer: str = "muon"  # for matrices of width by width, with AdamW for all else; or "adamw" for all
+    more: int = 0  # maximum number of further networks, while the time budget has a whole network's part left; 8 in all
+    parts: int = 2  # parts of a step that CPU cores work on in parallel, each of at least 64 entities
+    rate: float = 2e-3  # maximum learning rate, at the network's base width
+    optimizer: str = "muon"  # one of OPTIMIZERS; muon: Muon for maps from width to width, AdamW for the rest
     decay: float = 0.2  # weight decay
-    warmup: int = 100  # steps in which the rate rises; a fifth of all steps in short runs
-    steps: int | None = None  # at most
-    seconds: float | None = None  # at most; converted to a number of steps once `timed` steps were timed
-    timed: int = 50
-    smoothing: float = 0.998  # decay of the EMA of the weights, which are the ones that are kept
-    clip: float = 1.0  # the largest norm of the gradient
+    warmup: int = 100  # steps in which the learning rate rises; at most a fifth of a short run
+    steps: int | None = None  # maximum number of steps
+    seconds: float | None = None  # time budget; after `timed` steps it becomes a number of steps
+    timed: int = 50  # steps that are timed for that
+    smoothing: float = 0.998  # decay of the exponential moving average of the weights (EMA), which is what is kept
+    clip: float = 1.0  # maximum norm of the gradient
     course: str = (
-        "cosine"  # of the rate; or "plateau": constant until the validation loss stops falling, then a linear decay
+        "cosine"  # of the learning rate, one of COURSES; plateau: lower when the validation loss stops falling
     )
-    tired: int = 3  # evaluations without a lower validation loss, after which the rate decays
-    evaluations: int = 20  # of the validation loss, besides early ones
-    patience: int = 6  # evaluations without a lower validation loss, after which the run ends
-    validation: float | None = None  # share of the entities that are held out; None: by the number of entities
-    absent: int = 2  # absent properties drawn for each entity, to learn presence
-    presence: float = 0.05  # the weight of presence in the loss
-    objective: str = "bound"  # a row of OBJECTIVES
+    tired: int = 3  # evaluations without improvement after which a plateau lowers the rate
+    evaluations: int = 20  # evaluations of the validation loss in a run, beside early ones
+    patience: int = 6  # evaluations without improvement after which training stops
+    validation: float | None = None  # share of the entities that is held out; none: a tenth, up to a fifth of few
+    absent: int = 2  # absent properties drawn of each entity, to learn presence from
+    presence: float = 0.05  # weight of presence in the loss
+    objective: str = "bound"  # the loss, one of OBJECTIVES
     balance: bool = True  # whether each property's loss is divided by its marginal entropy
-    precision: str = "auto"  # bfloat16 where the processor has it, else float32
+    precision: str = "auto"  # one of PRECISIONS; auto: bfloat16 on processors that compute in it
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:

@@ -49,7 +49,7 @@ class Run:
     """The settings, by table."""
 
     preset: str = "default"
-    seed: int = 0
+    seed: int = 0  # of the split and of every draw in training
     codec: CodecConfig = field(default_factory=CodecConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     hiding: Hiding = field(default_factory=lambda: Hiding(rate="few", everything=0.1, nothing=0.1))

@@ -17,7 +17,7 @@ from kbdisk.api import Model
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.experts import given_only, serialize
+from kbdisk.experts import EXPERTS, serialize
 from kbdisk.experts.base import LITTLE, USUAL
 from kbdisk.experts.config import BoostedTreesConfig, GivenOnlyConfig, KNNConfig
 from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
@@ -182,7 +182,8 @@ def test_without_given_properties_held_out_entities_or_a_share_there_is_none():
 
 def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeypatch):
     asked = []
-    monkeypatch.setattr(given_only, "fit", lambda model, *_, **__: asked.append(model))
+    row = replace(EXPERTS["given_only"], fit=lambda model, *_, **__: asked.append(model))
+    monkeypatch.setitem(EXPERTS, "given_only", row)
     trees = BoostedTreesConfig(share=0.3)
     made = train(*things(), run().with_experts(boosted_trees=trees), CPU, lambda progress: None)
     assert asked[0].groups[-1] is made.experts_before_refit["boosted_trees"]

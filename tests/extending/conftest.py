@@ -14,6 +14,7 @@ from extending.moneys import MONEY
 
 from kbdisk import plugins
 from kbdisk.evaluation import BASELINES
+from kbdisk.experts import EXPERTS
 from kbdisk.extend import register_composite
 from kbdisk.loaders import FORMATS
 from kbdisk.schemas.composites import COMPOSITES
@@ -23,7 +24,7 @@ from kbdisk.schemas.kinds import KINDS
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 MODULES = dict(re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 [ENTRY_POINTS] = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-TABLES = (KINDS, COMPOSITES, FORMATS, BASELINES, IMPORTERS)
+TABLES = (KINDS, COMPOSITES, FORMATS, EXPERTS, BASELINES, IMPORTERS)
 
 
 def write_modules(folder: Path) -> None:

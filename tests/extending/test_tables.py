@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
+from class_medians import CLASS_MEDIAN
 from counts import COUNT, Count, CountCodec
 from extending.moneys import MONEY
 from tables import for_each
@@ -13,7 +14,15 @@ from tables import for_each
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.evaluation import BASELINES
-from kbdisk.extend import Format, LeafKind, register_baseline, register_composite, register_format, register_leaf
+from kbdisk.extend import (
+    Format,
+    LeafKind,
+    register_baseline,
+    register_composite,
+    register_expert,
+    register_format,
+    register_leaf,
+)
 from kbdisk.leaves.registry import learnt_kind
 from kbdisk.loaders import FORMATS
 from kbdisk.plugins import load_part
@@ -55,6 +64,7 @@ def test_a_kind_is_learnt_by_its_own_modules_or_as_another_kind():
         (register_leaf, "count", LeafKind(Count, Count(), (1,), codec=CountCodec, learnt_as=Number), "got codec and learnt_as"),
         (register_format, "csv", Format((".kv",), "m"), "expected a new name, got 'csv', which is taken"),
         (register_format, "kv", Format((".kv", ".ttl"), "m"), "expected new suffixes, got .ttl, which is that of turtle"),
+        (register_expert, "knn", CLASS_MEDIAN, "expected a new name, got 'knn', which is taken"),
         (register_baseline, "constant", "m:c", "expected a new name, got 'constant', which is taken"),
     ],
 )  # fmt: skip

@@ -55,23 +55,21 @@ PILE_RATIO = 4  # of an end's count to the median of its neighbours', from which
 class NumberConfig:
     """The settings of all numbers of a model: how they are coded, embedded and believed."""
 
-    # DIFF(paper): min-max, periodic, mixture, and no atoms there; for why not, see PAPER-NOTES, what others have found
-    code: str = "auto"  # what the schema advises, else quantile
-    embedding: str = "plr"
-    frequencies: int = 32  # F, of the periodic embeddings
+    # DIFF(paper): min-max codes, periodic embedding and no atoms there, which are less accurate on skewed numbers
+    code: str = "auto"  # how a number is coded, one of CODE_NAMES; auto: as the schema says, else by quantiles
+    embedding: str = "plr"  # how a code is embedded, one of EMBEDDING_NAMES; plr: periodic, linear, ReLU
+    frequencies: int = 32  # F, the number of frequencies of a periodic embedding
     frequency_scale: float = 0.3  # their standard deviation at the start, in turns per unit of code
     waves: bool = True  # whole numbers are also embedded by their remainders
-    shared: bool = False  # one embedding for all properties, else one per group
-    belief: str = "mixture"
+    shared: bool = False  # whether all properties share one embedding; else each group has its own
+    belief: str = "mixture"  # one of BELIEF_NAMES
     point: float = 0.3  # the weight in the loss of the squared error of a point estimate; 0: there is none
-    components: int = 50  # K, of the mixture
-    bins: int = 64  # B, of the binned density
-    knots: int = 128  # of a code's map, at most
+    components: int = 50  # K, of a mixture
+    bins: int = 64  # B, of a binned density
+    knots: int = 128  # of the map from numbers to codes, at most
     atoms: int = 32  # of a property, at most; 0: none
-    atom_share: float = (
-        0.02  # of the property's values, that an atom has at least; but for ends at which values pile up
-    )
-    atom_count: int = 10  # of training values, that an atom has at least
+    atom_share: float = 0.02  # minimum share of the property's values at an atom, but for ends at which values pile up
+    atom_count: int = 10  # minimum number of training values at an atom
 
     def __post_init__(self) -> None:
         for name, known in (("code", CODE_NAMES), ("embedding", EMBEDDING_NAMES), ("belief", BELIEF_NAMES)):

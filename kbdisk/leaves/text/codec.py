@@ -26,14 +26,14 @@ class TextConfig:
     """The settings of text: the sizes of the reader and the writer, and how the likeliest text is sought."""
 
     layers: int = 2  # of the reader, and as many of the writer
-    heads: int = 4
+    heads: int = 4  # attention heads of a layer
     hidden: int = 4  # times the width: of a layer's two maps
     vocabulary: int = 2048  # tokens at most; the cost of writing grows with it
     grams: int = 2**14  # hash buckets of the reader's character n-grams and words; 0: it has none
     blank: float = 0.3  # the share of a text's tokens and n-grams that is dropped in a step of training
     most: int = 48  # tokens of a text; longer texts are cut
     decoding: str = "beam"  # how the likeliest text is sought: beam or greedy
-    beams: int = 4
+    beams: int = 4  # of a beam search
     temperature: float = 1.0  # of draws, times the one that is asked for
     draws: int = 4  # from which the entropy is estimated
     sentence_encoder: str | None = None  # the name of a pretrained one that replaces the reader
