@@ -19,8 +19,8 @@ from benchmarks.progress import Progress
 from benchmarks.properties import Task, evaluate_model, train_or_open
 from benchmarks.results import OURS, Result, figures, latest
 from benchmarks.tables import column_name, costs, decimals
+from kbdisk.api.plots import COLOURS, GRID, INK
 from kbdisk.errors import ConfigError
-from kbdisk.plots import COLOURS, GRID, INK
 from kbdisk.schemas.text.names import did_you_mean
 
 UNCHANGED = "as it is"
@@ -65,7 +65,7 @@ def run(options: Options, progress: Progress) -> Iterator[Result]:
 
 
 def _measure(name: str, task: Task, options: Options, seed: int, progress: Progress) -> Result:
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     run = run_of(options.preset, options.budget, options.config, seed)
     choice = VARIANTS[name]

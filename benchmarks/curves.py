@@ -191,8 +191,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 def figure(results: Sequence[Result], path: Path) -> bool:
     """The curve of the first seed of each set, each in its own plot."""
+    from kbdisk.api.plots import plot_curve
     from kbdisk.evaluation.curve import Curve, Line
-    from kbdisk.plots import plot_curve
 
     def rank(result: Result) -> tuple[bool, str, int]:
         return result.split != PAPERS, result.part, result.seed

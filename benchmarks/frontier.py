@@ -25,7 +25,7 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables, ratio_cell
-from kbdisk.plots import COLOURS, GRID
+from kbdisk.api.plots import COLOURS, GRID
 from kbdisk.training.schedule import seconds_of
 
 NAME = "frontier"

@@ -451,13 +451,13 @@ class ResumedFit:
         self.budget, self.preset, self.device = budget, preset, device
 
     def __call__(self, entities: list[Entity], seed: int) -> Model:
-        from kbdisk.api.ownmodel import Wanted, own_model
-        from kbdisk.api.reading import Reading
+        from kbdisk.api.complete import TrainingOptions, own_model
+        from kbdisk.api.source import LoadedSource
 
-        wanted = Wanted(preset=self.preset, budget=self.budget, seed=seed, device=self.device)
+        options = TrainingOptions(preset=self.preset, budget=self.budget, seed=seed, device=self.device)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.progress.training() as watch:
-            return own_model(Reading.of(entities), wanted, self.folder, self.progress.say, watch).model
+            return own_model(LoadedSource.of(entities), options, self.progress.say, watch, folder=self.folder).model
 
     def forget(self) -> None:
         """Remove the model, whose figures are stored."""

@@ -162,7 +162,7 @@ def _measure(task: Task, options: Options, seed: int, progress: Progress) -> Ite
 
 
 def _evaluate_model(task: Task, options: Options, seed: int, progress: Progress) -> Result:
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
     from kbdisk.data.graph import Graph
     from kbdisk.evaluation.evaluate import Evaluation, Scope
 

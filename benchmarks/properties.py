@@ -60,7 +60,7 @@ Predictions = Callable[[Path], list[Any]]  # by a leaf's path, of each scored en
 
 def train_model(task: Task, options: Options, seed: int, progress: Progress) -> Model:
     """A model of the training entities."""
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     run = run_of(options.preset, options.budget, options.config, seed)
     with progress.training(f"{task.bench}: training, seed {seed}") as watch:

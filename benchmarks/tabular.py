@@ -24,7 +24,7 @@ from benchmarks.progress import Progress
 from benchmarks.results import OURS, Figure, Result, Row
 from benchmarks.tables import but_for, column_name, dates_and_commits, titled
 from benchmarks.tabular_sets import Rows, TabularSet, chosen_sets, read_set
-from kbdisk.plots import COLOURS, GRID, INK, PALE
+from kbdisk.api.plots import COLOURS, GRID, INK, PALE
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +117,7 @@ def _train(table: TabularSet, options: Options, seed: int, progress: Progress) -
 
 def _run_and_device(options: Options, seed: int) -> tuple[Run, torch.device]:
     """How a model is trained, and where."""
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
     from kbdisk.training.optimizer import device_named
 
     return run_of(options.preset, options.budget, options.config, seed), device_named(options.device)

@@ -22,6 +22,7 @@ from benchmarks.plots import save_plot
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Result, Row, latest
 from benchmarks.tables import Measure, compared
+from kbdisk.api.plots import COLOURS, INK
 from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
@@ -29,7 +30,6 @@ from kbdisk.leaves.number.codec import NumberConfig
 from kbdisk.model.diffusion import beliefs, loss, reveal
 from kbdisk.model.masking import Hiding
 from kbdisk.model.network import DiSK, ModelConfig
-from kbdisk.plots import COLOURS, INK
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -52,7 +52,7 @@ MODELS = {
 
 def run(options: Options, progress: Progress) -> Iterator[Result]:
     """Train all models with each seed, and judge what they draw."""
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     steps = STEPS
     if options.config:

@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 import kbdisk
-from kbdisk.api.beliefs import Belief, LabelBelief, NumberBelief, SetBelief, TextBelief
+from kbdisk.api.belief import Belief, LabelBelief, NumberBelief, SetBelief, TextBelief
 from kbdisk.cli import main
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.schemas.yaml import format_schema

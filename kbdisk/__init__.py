@@ -87,6 +87,10 @@ def infer(kb: Any, *, rules: bool = False, **options: Any) -> Inference:
     return inference
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name not in LATER:
         raise AttributeError(f"module 'kbdisk' has no attribute {name!r}")

@@ -26,6 +26,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
+from kbdisk.notebook import html_table
+
 Path: TypeAlias = tuple[str | int, ...]  # keys from the root to a value; an int counts within a list
 
 Precision: TypeAlias = Literal[
@@ -156,6 +158,15 @@ class Completion:
     def tree(self) -> Tree:
         """The entity's tree with what was filled in it; the entity itself stays as it was."""
         return with_values(self.entity.tree, {path: one.value for path, one in self.filled.items()})
+
+    def __repr__(self) -> str:
+        """The filled values, each with its confidence."""
+        values = (f"{show(path)} = {filled.value!r} ({filled.confidence:.0%})" for path, filled in self.filled.items())
+        return f"<Completion of {self.entity.id!r}: {', '.join(values) or 'nothing filled'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(show(path), repr(filled.value), f"{filled.confidence:.0%}") for path, filled in self.filled.items()]
+        return html_table(f"Completion of {self.entity.id}", ("path", "value", ">confidence"), rows)
 
 
 def walk(tree: Tree) -> Iterator[tuple[Path, Any]]:

@@ -24,7 +24,7 @@ from kbdisk.styles.habits import Form, Habit
 from kbdisk.styles.kinds import KindStyle
 
 if TYPE_CHECKING:
-    from kbdisk.api.beliefs import Belief
+    from kbdisk.api.belief import Belief
     from kbdisk.evaluation.baselines import Baseline, Prediction
     from kbdisk.experts.features import HashedColumns
     from kbdisk.leaves.base import Rows, Setting
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LATER = {  # names that are imported when they are first used, since torch comes with them
     "Baseline": "kbdisk.evaluation.baselines",
-    "Belief": "kbdisk.api.beliefs",
+    "Belief": "kbdisk.api.belief",
     "Constant": "kbdisk.metrics",
     "HashedColumns": "kbdisk.experts.features",
     "Metric": "kbdisk.metrics",

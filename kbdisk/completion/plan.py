@@ -60,6 +60,11 @@ class Plan(Iterable[Planned]):
                 planned.gaps = gaps_of(self.fields[reading.class_name], reading, table, entity.made)
             yield planned
 
+    def __repr__(self) -> str:
+        """The option `fill`, and the number of properties that it may fill."""
+        fillable = sum(not field.why_not for fields in self.fields.values() for field in fields.fields.values())
+        return f"<Plan: fill {self.config.fill}, {fillable:,} properties that may be filled>"
+
     def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
         wanted, names = self.config.classes, (*entity.classes, *([reading.class_name] if reading is not None else []))
         return not wanted or any(is_class(name, chosen) for name in names for chosen in wanted)

@@ -132,6 +132,10 @@ class Predictions:
     def __len__(self) -> int:
         return self.count
 
+    def __repr__(self) -> str:
+        """The number of gaps with a prediction, or with the reason for none."""
+        return f"<Predictions: {self.count:,} gaps>"
+
     @cached_property
     def about(self) -> Mapping[str, Any]:
         """What the predictions depend on."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from kbdisk.completion.fields import Field
 from kbdisk.entity import Path
+from kbdisk.notebook import html_table
 from kbdisk.schemas.composites import show_pattern
 
 Quality = Mapping[tuple[str, str], Mapping[str, Any]]  # by class and path: rows of an evaluation
@@ -140,6 +141,25 @@ class Summary:
         row.confidence_sum *= (row.filled - 1) / row.filled
         row.filled -= 1
         row.held_back[why_not] += 1
+
+    def __repr__(self) -> str:
+        """The gaps and the entities so far."""
+        return f"<Summary: {self.filled:,} gaps of {self.missing:,} filled, {self.entities:,} entities>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                row.class_name,
+                show_pattern(row.path),
+                f"{row.missing:,}",
+                f"{row.filled:,}",
+                "" if row.confidence is None else f"{row.confidence:.0%}",
+                "; ".join(f"{count:,}: {reason}" for reason, count in row.held_back.most_common()),
+            )
+            for row in self.shown()
+        ]
+        columns = ("class", "property", ">missing", ">filled", ">confidence", "held back")
+        return html_table(repr(self)[1:-1], columns, rows)
 
     @property
     def filled(self) -> int:
