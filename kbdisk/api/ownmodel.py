@@ -41,7 +41,7 @@ from kbdisk.training.validation import Watch
 MINUTE, LONGEST = 60.0, 600.0  # seconds for the entities below, and at most
 GROWTH = 0.7  # the power of how many more there are
 ENTITIES = 1000
-READ = 4  # texts of a class that are evidence: of countries that have their names in fifty languages, the first
+READ = 4  # texts of a class that are inputs: of countries that have their names in fifty languages, the first
 MADE_HERE = "kbdisk complete"  # the maker of a model that may be made anew
 
 

@@ -47,7 +47,7 @@ class Reading:
 
     @property
     def made(self) -> int:
-        """How many values in them were filled in by kbdisk, and are no evidence."""
+        """How many values in them were filled in by kbdisk, and are not learnt from."""
         return sum(len(entity.made or ()) for entity in self.entities)
 
     @cached_property
