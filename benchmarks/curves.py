@@ -1,9 +1,9 @@
-"""How errors fall as more of an entity is given, and whether what is drawn is consistent.
+"""Curves of the error by the share of given properties, and the consistency of drawn entities.
 
     gsm, nuclear   the same values predicted at every share of the entity's other properties
-    samples        phones drawn from nothing: does their maker make phones of such a name?
+    samples        phones drawn with nothing given: does their maker make phones of such a name?
 
-Less is better but for the last. A difference within two standard errors of the paired difference is noise.
+Less is better, except for samples. A difference within two standard errors of the paired difference is noise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Phones of GSMArena, the paper's main table: each property predicted from all the others.
 
 paper     the paper's split, by row numbers
-names     phones of one maker and name, or alike but for the name, on one side
+names     duplicates (phones of one maker and name, or that differ in the name alone) on one side of the split
 random    drawn anew for each seed, by the paper's rule
 """
 
