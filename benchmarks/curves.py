@@ -41,10 +41,10 @@ SURELY_ABOVE, RISES, SURE_RISES = (
 )
 RATIOS = {0.0: "mean of ours / constant, none given", 0.5: "half given", 1.0: "all given"}
 ONE_BY_ONE, TOGETHER, REAL = "drawn one by one", "drawn all at once", "real, of test: met in train"
-POINTS_NOTE = "points: errors of a property at a share of what else is known; noise is two standard errors of a paired difference."
+POINTS_NOTE = "points: errors of a property with a share of the other properties given; noise is two standard errors of a paired difference."
 SAMPLES_NOTE = (
-    "drawn, real: the share of phones whose maker and first word of the name a real phone has, too; more is better. For what "
-    "is drawn any real phone counts, for those of test only one of train."
+    "drawn, real: the share of phones for which a real phone has the same maker and first word of the name; more is better. "
+    "Drawn phones are compared with all real phones, those of test with train alone."
 )
 NAMES = [POINTS, ABOVE, SURELY_ABOVE, RISES, SURE_RISES, *RATIOS.values(), ONE_BY_ONE, TOGETHER, REAL]
 

@@ -256,7 +256,7 @@ def _beside_published(columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
         means = {name: figure.mean for name, figure in figures.items() if name in PUBLISHED}
         if column == REAL:
             largest = max((abs(mean - PUBLISHED[name].real) for name, mean in means.items()), default=0.0)
-            notes.append(f"{REAL}: at most {largest:.4f} from what is published.")
+            notes.append(f"{REAL}: at most {largest:.4f} from the published figures.")
             continue
         below = {
             name: PUBLISHED[name].best - mean for name, mean in means.items() if round(mean, 3) < PUBLISHED[name].best
