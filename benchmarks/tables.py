@@ -119,7 +119,11 @@ def costs(results: Sequence[Result]) -> list[str]:
         steps = f" and {max(result.steps for result in group):,} steps" if group[0].steps else ""
         numbers = sorted({result.seed for result in group})
         seeds = f"{len(numbers)} seeds" if len(numbers) > 1 else f"seed {numbers[0]}"
-        took = f"{minutes:.1f} minutes{steps} of training at most" if minutes >= 0.05 else "less than 3 seconds of training"
+        took = (
+            f"{minutes:.1f} minutes{steps} of training at most"
+            if minutes >= 0.05
+            else "less than 3 seconds of training"
+        )
         notes.append(f"{name}: {seeds}, {took}; {dates_and_commits(group)}.")
     return notes
 

@@ -185,7 +185,10 @@ def classifier_accuracy(real: Tensor, drawn: Tensor, seed: int = 0) -> float:
 def tables(results: Sequence[Result]) -> list[Table]:
     """One table."""
     measure = Measure(
-        "Two moons: accuracy of a classifier of drawn points and data", list(MODELS), what="model", sources=["0.5: by chance."]
+        "Two moons: accuracy of a classifier of drawn points and data",
+        list(MODELS),
+        what="model",
+        sources=["0.5: by chance."],
     )
     return [compared(measure, results)] if results else []
 
