@@ -279,7 +279,7 @@ class Drawing:
         batch = tokens.batch(torch.arange(len(readings)))
         order = tokens.layout.order if run.hiding.is_in_order else "random"
         with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
-            sampled = partial(Beliefs.met, generator=self.generator)
+            sampled = partial(Beliefs.sample_within_training, generator=self.generator)
             drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=sampled)
         values = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, values, strict=True):

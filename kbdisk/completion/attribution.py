@@ -241,7 +241,7 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
             index = latent.indices.get((int(batch.slot[token]), level))
             if index is not None:
                 is_asked = torch.zeros_like(batch.known).index_fill(0, token, True)
-                vectors = member.network.vectors(batch, batch.known, is_asked)
+                vectors = member.network.encode_asked(batch, batch.known, is_asked)
                 near = index.neighbours(
                     vectors, batch.id_hash, torch.isin(batch.id_hash, latent.held_out), latent.neighbours
                 )
@@ -269,7 +269,7 @@ def similar_entities(question: Explained, batch: Batch, token: int, gap: Gap, wa
     if not having:
         return
     is_asked = torch.zeros_like(batch.known).index_fill(0, torch.tensor([token], device=batch.known.device), True)
-    of_entity = network.vectors(batch, batch.known, is_asked).float()  # (1, D)
+    of_entity = network.encode_asked(batch, batch.known, is_asked).float()  # (1, D)
     parts = torch.tensor([spot.slot for spot in gap.spots], device=trained.device)
     vectors: list[Tensor] = []
     evidence = question.evidence
@@ -281,7 +281,7 @@ def similar_entities(question: Explained, batch: Batch, token: int, gap: Gap, wa
             hidden = others.known & ~others.fixed & torch.isin(others.slot, parts)
             asked = others.known & (others.slot == slot)
             of_others = torch.zeros(others.size, of_entity.shape[1], device=of_entity.device)
-            of_others[others.entity[asked]] = network.vectors(
+            of_others[others.entity[asked]] = network.encode_asked(
                 others, others.seen(others.known & ~hidden), asked
             ).float()
             vectors.append(of_others)

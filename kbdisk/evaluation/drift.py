@@ -206,7 +206,7 @@ class Drift:
             self._values[of, name] += len(value) if isinstance(value, list | tuple | set | frozenset) else 1
             if codec is not None:
                 for unlike in codec.unlike(value):
-                    self._note(of, name, codec.way, entity, unlike, codec.learnt())
+                    self._note(of, name, codec.difference, entity, unlike, codec.learnt())
             if path not in slots:
                 at = next(place for place, key in enumerate(path) if isinstance(key, int))
                 longer[path[:at]] = max(longer.get(path[:at], 0), int(path[at]) + 1)

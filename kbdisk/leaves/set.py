@@ -5,10 +5,10 @@ A set is embedded by the mean of its members' vectors and a vector for their num
     ConditionalBernoulli   P(set) = P(size) P(set | size): independent Bernoullis conditioned on their number, so that
                            P(set | size) is in proportion to the product of the members' odds. Sums to 1 over all subsets
     IndependentBernoulli   a Bernoulli for each label, for slots with more labels than `counted` allows: the size follows
-                           from them. Of a set with more members than the leaf allows the likeliest are drawn, and the
-                           likeliest set has a member at least unless training had an empty set
+                           from them. A drawn set keeps the likeliest members, as many as the leaf allows. The likeliest
+                           set has at least one member, unless training had an empty set
 
-times the probability that there are members which training never had; these are coded as a single one: -2.
+times the probability that there are members which training never had. All of these have one code, -2.
 
 The log of the sum over the subsets of r labels, each weighted by the product of its labels' odds, is the log of an
 elementary symmetric polynomial. It is computed by the last label of each subset, with sums of positive terms in logs, so
@@ -68,7 +68,7 @@ class SetConfig:
 class SetCodec:
     """The labels of one slot: codes (n, M) are a row's members, ascending; -2 for unknown ones, padded with -1."""
 
-    way: ClassVar[str] = UNSEEN_LABEL
+    difference: ClassVar[str] = UNSEEN_LABEL
     labels: Labels
     links: bool  # whether members are links, and labels their ids
     most: int | None
@@ -88,9 +88,9 @@ class SetCodec:
         """The codec with the names of linked entities, by their ids."""
         return replace(self, labels=self.labels.with_names(names)) if self.links else self
 
-    def extended(self, more: Iterable[Label]) -> SetCodec:
+    def extended(self, new_labels: Iterable[Label]) -> SetCodec:
         """The codec with labels that training never had; for a network whose labels are embedded by their text."""
-        return replace(self, labels=self.labels.extended(more))
+        return replace(self, labels=self.labels.extended(new_labels))
 
     @property
     def unseen(self) -> float:
@@ -151,7 +151,7 @@ class SetCodec:
 
 
 def _members(value: Any, links: bool) -> Sequence[Any]:
-    """The members of a set, links as their ids; a value that is no collection is a set of one."""
+    """The members of a set, links as their ids; a single value is a set with one member."""
     members = value if isinstance(value, list | tuple | set | frozenset) else (value,)
     if not links:
         return list(members)
@@ -243,8 +243,10 @@ class SetDecoder(nn.Module):
             for chosen, build in ((has_few_labels, self._conditional), (~has_few_labels, self._independent)):
                 place = chosen.nonzero()[:, 0]
                 if len(place):
-                    own = part.rows[place]
-                    parts.append((own, build(part.values[place], counts[own], rows.slot[own])))
+                    rows_of_kind = part.rows[place]
+                    parts.append(
+                        (rows_of_kind, build(part.values[place], counts[rows_of_kind], rows.slot[rows_of_kind]))
+                    )
         return join_beliefs(parts or [(rows.slot, self._independent(h[:, :1], counts, rows.slot))], order)
 
     def _conditional(self, logits: Tensor, counts: Tensor, column: Tensor) -> ConditionalBernoulli:
@@ -310,12 +312,14 @@ class ConditionalBernoulli:
         """(n, most + 1) log probabilities of the sizes 0, 1, ... most"""
         label_count, largest = self._label_count[:, None], self.largest[:, None]
         size = torch.arange(most + 1, device=self.counts.device)
-        own = F.pad(self.counts, (0, 1), value=-torch.inf)
-        own = own.gather(1, size.clamp(max=own.shape[1] - 1).expand(len(own), -1))  # (n, most + 1)
+        log_probs = F.pad(self.counts, (0, 1), value=-torch.inf)
+        log_probs = log_probs.gather(
+            1, size.clamp(max=log_probs.shape[1] - 1).expand(len(log_probs), -1)
+        )  # (n, most + 1)
         larger = F.pad(self.counts, (0, 2), value=-torch.inf).gather(1, largest + 1)  # (n, 1)
         larger_sizes = (label_count - largest).clamp(min=1).double()
-        tail = (larger - (size - largest) * math.log(2) - torch.log1p(-(0.5**larger_sizes))).to(own.dtype)
-        return torch.where(size <= largest, own, tail.masked_fill(size > label_count, -torch.inf))
+        tail = (larger - (size - largest) * math.log(2) - torch.log1p(-(0.5**larger_sizes))).to(log_probs.dtype)
+        return torch.where(size <= largest, log_probs, tail.masked_fill(size > label_count, -torch.inf))
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,)"""
@@ -365,8 +369,8 @@ class ConditionalBernoulli:
 
     def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> ConditionalBernoulli:
         """The same sizes, with the odds of labels mixed with masses (n, K) of this weight (n,)."""
-        own, other = self.logits.softmax(1), _completed(self.logits, codes, mass)
-        return replace(self, logits=torch.lerp(own, other, weight[:, None].to(own.dtype)).log())
+        probabilities, expert = self.logits.softmax(1), _completed(self.logits, codes, mass)
+        return replace(self, logits=torch.lerp(probabilities, expert, weight[:, None].to(probabilities.dtype)).log())
 
     def pick(self, rows: Tensor) -> ConditionalBernoulli:
         """The beliefs about some of the rows."""
@@ -423,10 +427,10 @@ class IndependentBernoulli:
 
     def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> IndependentBernoulli:
         """The same mean size, with the probabilities of labels mixed with masses (n, K) of this weight (n,)."""
-        own = self.probs
-        other = _completed(F.logsigmoid(self.logits), codes, mass) * own.sum(1, keepdim=True)
-        both = torch.lerp(own, other.clamp(max=MAX_MEMBERSHIP), weight[:, None].to(own.dtype))
-        return replace(self, logits=both.logit())
+        probabilities = self.probs
+        expert = _completed(F.logsigmoid(self.logits), codes, mass) * probabilities.sum(1, keepdim=True)
+        blended = torch.lerp(probabilities, expert.clamp(max=MAX_MEMBERSHIP), weight[:, None].to(probabilities.dtype))
+        return replace(self, logits=blended.logit())
 
     def pick(self, rows: Tensor) -> IndependentBernoulli:
         """The beliefs about some of the rows."""
@@ -434,11 +438,11 @@ class IndependentBernoulli:
 
 
 def _completed(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
-    """(n, V) the masses (n, K) of labels; the other labels of each row share the rest of 1 in proportion to their odds."""
-    left = (1 - mass.sum(1, keepdim=True)).clamp(min=MIN_MASS).to(logits.dtype)
+    """(n, V) the masses (n, K) of labels; the other labels of each row share the remaining mass in proportion to their odds."""
+    rest_of_mass = (1 - mass.sum(1, keepdim=True)).clamp(min=MIN_MASS).to(logits.dtype)
     odds = logits.scatter(1, codes, -torch.inf)
-    others = odds.softmax(1).nan_to_num()  # a row may have no other label
-    completed = (left * others).scatter_add(1, codes, mass.clamp(min=MIN_MASS).to(logits.dtype))
+    rest_of_labels = odds.softmax(1).nan_to_num()  # a row may have no other label
+    completed = (rest_of_mass * rest_of_labels).scatter_add(1, codes, mass.clamp(min=MIN_MASS).to(logits.dtype))
     return completed.masked_fill(logits == -torch.inf, 0)
 
 
@@ -520,13 +524,13 @@ def log_symmetric_polynomial(logits: Tensor, degree: Tensor) -> Tensor:
 def expected_log_odds(logits: Tensor, sums: SubsetSums) -> Tensor:
     """(n, R + 1) the mean of the sum of the log odds of a subset's labels, by its size."""
     exists = logits > -torch.inf
-    least = logits.masked_fill(~exists, torch.inf).amin(1, keepdim=True)  # (n, 1)
-    above = (logits - least).masked_fill(~exists, 0).log().clamp(min=LOG_ZERO)  # (n, V)
+    smallest = logits.masked_fill(~exists, torch.inf).amin(1, keepdim=True)  # (n, 1)
+    above = (logits - smallest).masked_fill(~exists, 0).log().clamp(min=LOG_ZERO)  # (n, V)
     logits = logits.clamp(min=LOG_ZERO)
     means, before = [torch.zeros_like(logits[:, 0])], torch.full_like(logits, LOG_ZERO)
     for r, last in enumerate(sums.last, 1):
         cumulated = torch.logaddexp(last + above, logits + before).logcumsumexp(1)
-        mean = (cumulated[:, -1] - sums.total[:, r]).exp() + r * least[:, 0]
+        mean = (cumulated[:, -1] - sums.total[:, r]).exp() + r * smallest[:, 0]
         means.append(torch.where(sums.total[:, r] > LOG_ZERO / 2, mean, 0))
         before = _shifted(cumulated)
     return torch.stack(means, 1)
@@ -540,8 +544,8 @@ def inclusion_probabilities(logits: Tensor, sums: SubsetSums, sizes: Tensor) -> 
     after = [last.flip(1) - logits for last in backwards.last]
     probs = torch.zeros_like(logits)
     for r in range(1, len(sums.last) + 1):
-        ways = torch.stack([before[i] + after[r - 1 - i] for i in range(r)]).logsumexp(0)
-        probs = probs + (ways + logits + (sizes[:, r] - sums.total[:, r])[:, None]).exp()
+        sums_around = torch.stack([before[i] + after[r - 1 - i] for i in range(r)]).logsumexp(0)
+        probs = probs + (sums_around + logits + (sizes[:, r] - sums.total[:, r])[:, None]).exp()
     return probs
 
 
@@ -551,12 +555,12 @@ def draw_subsets(sums: SubsetSums, sizes: Tensor, generator: torch.Generator | N
     bound = torch.full_like(sizes, chosen.shape[1])[:, None]
     place = torch.arange(chosen.shape[1], device=sizes.device)
     for r in range(len(sums.last), 0, -1):
-        own = (sizes >= r).nonzero()[:, 0]
-        if len(own):
-            odds = sums.last[r - 1][own].masked_fill(place >= bound[own], 2 * LOG_ZERO)
+        unfinished = (sizes >= r).nonzero()[:, 0]
+        if len(unfinished):
+            odds = sums.last[r - 1][unfinished].masked_fill(place >= bound[unfinished], 2 * LOG_ZERO)
             member = torch.multinomial(odds.softmax(1), 1, generator=generator)  # (o, 1)
-            chosen[own] = chosen[own].scatter(1, member, True)
-            bound[own] = member
+            chosen[unfinished] = chosen[unfinished].scatter(1, member, True)
+            bound[unfinished] = member
     return chosen
 
 

@@ -226,7 +226,7 @@ def _split(batch: Batch, share: float) -> float:
 
 def test_units_numbered_alike_are_shuffled_apart_from_entity_to_entity():
     batch = with_a_composite(2000)
-    place, count = shuffled(batch, batch.known, whole=batch.unit)
+    place, count = shuffled(batch, batch.known, unit=batch.unit)
     first = place[:2000].view(2, -1)  # of the unit 0 of each entity
     assert count.tolist() == [2] * 2000
     assert agrees((first[0] * 2 + first[1]).bincount(minlength=4), [1] * 4)

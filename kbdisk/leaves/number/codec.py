@@ -86,7 +86,7 @@ class NumberConfig:
 class NumberCodec:
     """A property's map to codes, its resolution, its atoms and its bins. The names of the fields are those of codec.json."""
 
-    way: ClassVar[str] = OUTSIDE_RANGE
+    difference: ClassVar[str] = OUTSIDE_RANGE
     leaf: Number
     whole: bool  # whether numbers decode to int
     decimals: int  # one step is 10 ** -decimals
