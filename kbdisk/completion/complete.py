@@ -56,8 +56,8 @@ class Draft:
     @property
     def closed(self) -> set[Path]:
         """The paths that no rule and no formula fills: those that are declared absent, and those filled in earlier."""
-        made = {path[:length] for path in self.entity.made or () for length in range(1, len(path) + 1)}
-        return {*self.reading.occupied, *self.reading.absent, *made}
+        filled_before = {path[:length] for path in self.entity.made or () for length in range(1, len(path) + 1)}
+        return {*self.reading.occupied, *self.reading.absent, *filled_before}
 
 
 class Completing(Iterator[Completion]):
@@ -88,7 +88,7 @@ class Completing(Iterator[Completion]):
         self.summary = Summary.of(plan.trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec, plan.trained.record.unlike_level)
         fillable = {
-            name: {path for path, of_class in fields.fields.items() if not of_class.why_not}
+            name: {path for path, class_field in fields.fields.items() if not class_field.why_not}
             for name, fields in self.fields.items()
         }
         self.groups = Groups(self.schema, fillable)
@@ -228,7 +228,9 @@ class Completing(Iterator[Completion]):
     ) -> dict[Path, Filled]:
         """An exact value where it has to stand; ValueError where it has no place, or a person has rejected it."""
         by_path = placer.put(entity, path, value)
-        filled = {at: Filled(placed, confidence, provenance, blank=True) for at, placed in by_path.items()}
+        filled = {
+            value_path: Filled(placed, confidence, provenance, blank=True) for value_path, placed in by_path.items()
+        }
         self.answers.refuse_rejected(entity, filled)
         return filled
 
@@ -354,44 +356,45 @@ class Completing(Iterator[Completion]):
     def _add_summary_rows(self) -> None:
         """Add the rows of the summary in the order of the schema."""
         for fields in self.fields.values():
-            for of_class in sorted(
-                fields.fields.values(), key=lambda of_class: (fields.order[of_class.top], len(of_class.path))
+            for summary_field in sorted(
+                fields.fields.values(),
+                key=lambda summary_field: (fields.order[summary_field.top], len(summary_field.path)),
             ):
-                self.summary.row(of_class)
+                self.summary.row(summary_field)
 
     def _learn_unique(self) -> None:
         """Learn the values of unique properties that are to be filled."""
         self._unique = {
-            (of_class.class_name, of_class.top): set()
+            (class_field.class_name, class_field.top): set()
             for fields in self.fields.values()
-            for of_class in fields.fields.values()
-            if of_class.schema_property.unique and not of_class.why_not
+            for class_field in fields.fields.values()
+            if class_field.schema_property.unique and not class_field.why_not
         }
         for entity in self.entities if self._unique else ():
             known = self.schema.class_of(entity)
-            of_entity = {
+            entity_unique = {
                 path: taken
                 for (class_name, path), taken in self._unique.items()
                 if known is not None and class_name == known.name
             }
-            if not of_entity:
+            if not entity_unique:
                 continue
             tree = with_values(entity.tree, entity.made or {})  # values that were filled in are taken, too
             leaves = self.schema.leaves(replace(entity, tree=tree))
-            for path, taken in of_entity.items():
+            for path, taken in entity_unique.items():
                 below_path = ((leaf, repr(value)) for leaf, value in leaves.items() if leaf[: len(path)] == path)
                 taken.add(repr(sorted(below_path)))
 
     def _count_never_filled(self) -> None:
         """Count the gaps of properties that are never filled, once it is known how many entities have them."""
         for name, fields in self.fields.items():
-            for of_class in fields.fields.values():
-                is_property = of_class.path == of_class.top and of_class.schema_property.role != "ignore"
-                missing = self._entities[name] - self._known[name][of_class.top]
-                if of_class.why_not and is_property and missing:
-                    row = self.summary.row(of_class)
+            for class_field in fields.fields.values():
+                is_property = class_field.path == class_field.top and class_field.schema_property.role != "ignore"
+                missing = self._entities[name] - self._known[name][class_field.top]
+                if class_field.why_not and is_property and missing:
+                    row = self.summary.row(class_field)
                     row.missing += missing
-                    row.held_back[of_class.why_not] += missing
+                    row.held_back[class_field.why_not] += missing
 
 
 def _has(entity: Entity, path: Path) -> bool:

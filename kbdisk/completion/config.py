@@ -39,9 +39,9 @@ class CompletionConfig:
         return self.order == GIVEN and self.estimate != "sample" and not self.draws
 
     def __post_init__(self) -> None:
-        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"--{name}", f"expected one of {', '.join(known)}, got {getattr(self, name)!r}.")
+        for name, choices in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"--{name}", f"expected one of {', '.join(choices)}, got {getattr(self, name)!r}.")
         if self.leap is not None and self.leap < 1:
             raise ConfigError("--leap", f"expected at least 1, got {self.leap}.")
         if self.leap is not None and self.order == GIVEN and not self.draws:

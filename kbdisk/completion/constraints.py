@@ -85,14 +85,14 @@ class Consistency:
                 for gap in gaps:
                     if gap.path == gap.field.top and gap.path in _restricted(demand, schema_class):
                         unit = getattr(gap.field.kind, "learnt_in", None)
-                        of_class = self._restriction(demand, schema_class, entity, gap.path, unit)
-                        restrictions.setdefault(gap.path, []).append(of_class)
+                        class_restriction = self._restriction(demand, schema_class, entity, gap.path, unit)
+                        restrictions.setdefault(gap.path, []).append(class_restriction)
         return restrictions
 
     def _restriction(
         self, demand: _ConstrainedSchema, schema_class: Class, entity: Entity, path: Path, unit: str | None
     ) -> Restriction:
-        by_constraints = restriction(
+        class_restriction = restriction(
             schema_class,
             entity.tree,
             path,
@@ -103,7 +103,7 @@ class Consistency:
         )
         kind = schema_class.properties[path].kind if path in schema_class.properties else None
         if isinstance(kind, Number):  # a shapes file bounds numbers by their kind
-            interval = by_constraints.interval or Interval()
+            interval = class_restriction.interval or Interval()
             for bound, is_open, low in (
                 (kind.minimum, False, True),
                 (kind.above, True, True),
@@ -112,19 +112,19 @@ class Consistency:
             ):
                 if bound is not None:
                     interval = interval.above(bound, is_open) if low else interval.below(bound, is_open)
-            return replace(by_constraints, interval=interval)
+            return replace(class_restriction, interval=interval)
         if isinstance(kind, Category) and kind.closed:
-            labels, allowed = frozenset(kind.values), by_constraints.allowed
-            return replace(by_constraints, allowed=labels if allowed is None else allowed & labels)
-        return by_constraints
+            labels, allowed = frozenset(kind.values), class_restriction.allowed
+            return replace(class_restriction, allowed=labels if allowed is None else allowed & labels)
+        return class_restriction
 
     def refused(self, entity: Entity, filled: Mapping[Path, Filled]) -> dict[Path, str]:
         """The values that are not written for an entity, with the reasons. The others count for entities after it."""
         refused: dict[Path, str] = {}
         for demand in self.demands:
             for schema_class in self._classes(demand.schema, entity):
-                left = {path: value for path, value in filled.items() if path not in refused}
-                refused |= self._refused(demand, schema_class, entity, left)
+                remaining = {path: value for path, value in filled.items() if path not in refused}
+                refused |= self._refused(demand, schema_class, entity, remaining)
         written = {path: value.value for path, value in filled.items() if path not in refused}
         for demand in self.demands if written else ():
             if demand.others is not None:
@@ -157,8 +157,8 @@ class Consistency:
                 if name not in names:
                     names[name] = None
                     ahead.append(name)
-        of_one_class = [replace(entity, classes=(name,)) for name in names] or [entity]
-        classes = map(schema.class_of, of_one_class)
+        single_class_entities = [replace(entity, classes=(name,)) for name in names] or [entity]
+        classes = map(schema.class_of, single_class_entities)
         return list({id(known): known for known in classes if known is not None}.values())
 
 
@@ -183,17 +183,17 @@ def renamed(shapes: Schema, schema: Schema) -> Schema:
     }
     classes = {}
     for name, shape in shapes.classes.items():
-        new = {path: paths.get(known.iri or "", path) for path, known in shape.properties.items()}
+        renamed_paths = {path: paths.get(known.iri or "", path) for path, known in shape.properties.items()}
         constraints = tuple(
             replace(
                 constraint,
-                path=new.get(constraint.path, constraint.path),
-                other=new.get(constraint.other, constraint.other),
-                allowed=tuple(new.get(path, path) for path in constraint.allowed),
+                path=renamed_paths.get(constraint.path, constraint.path),
+                other=renamed_paths.get(constraint.other, constraint.other),
+                allowed=tuple(renamed_paths.get(path, path) for path in constraint.allowed),
             )
             for constraint in shape.constraints
         )
-        properties = {new[path]: known for path, known in shape.properties.items()}
+        properties = {renamed_paths[path]: known for path, known in shape.properties.items()}
         classes[name] = replace(shape, properties=properties, constraints=constraints)
     return replace(shapes, classes=classes)
 
@@ -243,8 +243,8 @@ class OtherEntities:
         cls, schema: Schema, entities: Iterable[Entity], hierarchy: Mapping[str, Collection[str]] | None = None
     ) -> OtherEntities:
         """The index of some entities by their given values alone. One pass."""
-        of_all = (constraint for known in schema.classes.values() for constraint in known.constraints)
-        inverses = (constraint for constraint in of_all if constraint.kind == "inverse")
+        all_constraints = (constraint for known in schema.classes.values() for constraint in known.constraints)
+        inverses = (constraint for constraint in all_constraints if constraint.kind == "inverse")
         others = cls(hierarchy=hierarchy or {}, inverses=tuple(dict.fromkeys(inverses)))
         for entity in entities:
             schema_class = schema.class_of(entity)
@@ -273,13 +273,13 @@ class OtherEntities:
         ahead = list(self.classes.get(id, ()))
         if not any(ahead):
             return None
-        seen: set[str] = set()
+        visited: set[str] = set()
         while ahead:
             class_name = ahead.pop()
             if class_name == name or last_word(class_name) == name or last_word(name) == class_name:
                 return True
-            if class_name not in seen:
-                seen.add(class_name)
+            if class_name not in visited:
+                visited.add(class_name)
                 ahead.extend(self.hierarchy.get(class_name, ()))
         return False
 
@@ -331,9 +331,11 @@ class _Search:
         probability = {key: prod(proposals[n].probability for n in members) for key, members in groups.items()}
         self.groups = [groups[key] for key in sorted(groups, key=lambda key: -probability[key])]
         inverses = others.inverses if others is not None else ()
-        of_class = schema_class.constraints
-        of_others = (inverse for inverse in inverses if inverse not in of_class and schema_class.has(inverse.other))
-        self.constraints = [*of_class, *of_others]
+        own_constraints = schema_class.constraints
+        inverses_to_it = (
+            inverse for inverse in inverses if inverse not in own_constraints and schema_class.has(inverse.other)
+        )
+        self.constraints = [*own_constraints, *inverses_to_it]
         self.given = self._state(tree)
 
     def excluded(self) -> list[Exclusion]:
@@ -469,8 +471,8 @@ class _Search:
         if reason is None:
             return None
         for group in reversed(kept):  # without it violations are fewer
-            rest = self._state(self._tree_of([other for other in kept if other is not group]))
-            if self._amount(rest) < self._amount(state):
+            reduced_state = self._state(self._tree_of([kept_group for kept_group in kept if kept_group is not group]))
+            if self._amount(reduced_state) < self._amount(state):
                 return group, *reason
         return kept[-1], *reason
 
@@ -525,20 +527,22 @@ def _with(tree: Tree, proposal: Proposal, kind: Any) -> Tree:
     """A copy of a tree with a proposed value beside those that stand at its path."""
     path, value = proposal.path, proposal.value
     try:
-        here = at(tree, path)
+        standing = at(tree, path)
     except KeyError:
-        here = None
-    if here is None or is_gap(here) or here in ("", []):
+        standing = None
+    if standing is None or is_gap(standing) or standing in ("", []):
         is_member = isinstance(kind, Set) and not isinstance(value, list) and path == without_places(path)
         return with_values(tree, {path: [value] if is_member else value})
-    if isinstance(here, dict) or (
-        isinstance(here, Quantity) and here.value is not None and not _has_several_values(kind)
+    if isinstance(standing, dict) or (
+        isinstance(standing, Quantity) and standing.value is not None and not _has_several_values(kind)
     ):
-        raise ValueError(f"expected a gap at {show(path)}, got {here!r}")
-    given = here if isinstance(here, list) else [here]
+        raise ValueError(f"expected a gap at {show(path)}, got {standing!r}")
+    given = standing if isinstance(standing, list) else [standing]
     known = {identity(element) for element in given}
-    new = [element for element in (value if isinstance(value, list) else [value]) if identity(element) not in known]
-    return with_values(tree, {path: [*given, *new]}) if new else tree
+    new_elements = [
+        element for element in (value if isinstance(value, list) else [value]) if identity(element) not in known
+    ]
+    return with_values(tree, {path: [*given, *new_elements]}) if new_elements else tree
 
 
 def _has_several_values(kind: Any) -> bool:

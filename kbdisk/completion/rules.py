@@ -76,8 +76,8 @@ class RuleFiller:
         self._present: Counter[tuple[Rule, str]] = Counter()
         self._taken: dict[Path, set[Any]] = {
             path: set()
-            for of_class in schema.classes.values()
-            for path, known in of_class.properties.items()
+            for schema_class in schema.classes.values()
+            for path, known in schema_class.properties.items()
             if known.unique
         }
         if self.rules:
@@ -214,17 +214,17 @@ class RuleFiller:
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):
-                if isinstance(link, Link) and all(other.id != id for other in back[link.id]):
+                if isinstance(link, Link) and all(earlier_link.id != id for earlier_link in back[link.id]):
                     back[link.id].append(Link(id))
 
     def _read_determined(self, rule: Rule, class_name: str, values: Values) -> None:
         keys = _keys_of(rule, values)
         value = value_at(values, rule.target)
         if value is not None and rule.class_name in (None, class_name):
-            same = plain(value)
-            self._shown.setdefault(same, value)
+            comparable = plain(value)
+            self._shown.setdefault(comparable, value)
             for key in keys:
-                self._tables[rule][key][same] += 1
+                self._tables[rule][key][comparable] += 1
         self._count(rule, class_name, values, bool(keys))
 
     def _count(self, rule: Rule, class_name: str, values: Values, applies: bool) -> None:

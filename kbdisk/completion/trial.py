@@ -140,9 +140,12 @@ class Trial:
         alone = [questions[place]._replace(along=frozenset()) for place in places]
         ids = [self.readings[question.entity].id for question in alone]
         asked = predictor.predict(self._batch(alone), ids, [question.gaps for question in alone], 0)
-        for place, others in zip(places, asked, strict=True):
-            for prediction, other in zip(predicted[place], others, strict=True):
-                prediction.presence, prediction.presence_parts = other.presence, other.presence_parts
+        for place, alone_predictions in zip(places, asked, strict=True):
+            for prediction, alone_prediction in zip(predicted[place], alone_predictions, strict=True):
+                prediction.presence, prediction.presence_parts = (
+                    alone_prediction.presence,
+                    alone_prediction.presence_parts,
+                )
 
     # ------------------------------------------------------------ questions
 
@@ -192,8 +195,8 @@ class Trial:
                 for gap in self._declared(reading):
                     declared.setdefault(self._key(gap.field), []).append((number, gap))
         by_entity: dict[int, list[Gap]] = defaultdict(list)
-        for of_property in declared.values():
-            for number, gap in self._sample(of_property):
+        for questions in declared.values():
+            for number, gap in self._sample(questions):
                 by_entity[number].append(gap)
         for number, gaps in by_entity.items():
             yield Question(number, None, tuple(gaps), 1.0, is_declared=True)
@@ -216,7 +219,7 @@ class Trial:
 
     def _properties_of(self, reading: Reading) -> Iterator[Path]:
         property_of = self.fields[reading.class_name].property_of
-        return (property_of[at] for path in reading.leaves if (at := pattern(path)) in property_of)
+        return (property_of[leaf_pattern] for path in reading.leaves if (leaf_pattern := pattern(path)) in property_of)
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
         """The properties of an entity that are hidden with one, as a random entity without that one lacks them."""
@@ -227,10 +230,17 @@ class Trial:
     def _sample(self, questions: list[Any]) -> list[Any]:
         return questions if len(questions) <= MAX_QUESTIONS else self.random.sample(questions, MAX_QUESTIONS)
 
-    def _share(self, of: str, path: Path) -> float:
+    def _share(self, class_name: str, path: Path) -> float:
         """The share of a class that has a value at a path; of the places of a list the largest share."""
-        slots = self.codec.index.tables[of].slot
-        return max((self.codec.index.fill(of, slot) for at, slot in slots.items() if pattern(at) == path), default=0.0)
+        slots = self.codec.index.tables[class_name].slot
+        return max(
+            (
+                self.codec.index.fill(class_name, slot)
+                for leaf_pattern, slot in slots.items()
+                if pattern(leaf_pattern) == path
+            ),
+            default=0.0,
+        )
 
     def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
         """The paths of known values that are filled as one, with their fields; of a trained entity those fully reserved."""
@@ -246,7 +256,9 @@ class Trial:
         for path, field in by_path.items():
             beneath = slots[path]
             if field.is_list:
-                beneath = [slot for other, below in slots.items() if other[: len(path)] == path for slot in below]
+                beneath = [
+                    slot for below_path, below in slots.items() if below_path[: len(path)] == path for slot in below
+                ]
             if not field.why_not and (reserved is None or set(beneath) <= set(reserved)):
                 yield path, field
 
@@ -466,7 +478,9 @@ class _ClassMissingness:
         if place is None or not self.together[place].any():
             return frozenset()
         row = generator.choice(np.flatnonzero(self.lacks[:, place]).tolist())
-        return frozenset(self.paths[other] for other in np.flatnonzero(self.lacks[row] & self.together[place]).tolist())
+        return frozenset(
+            self.paths[other_column] for other_column in np.flatnonzero(self.lacks[row] & self.together[place]).tolist()
+        )
 
 
 def _together(lacks: npt.NDArray[np.float64]) -> Flags:
@@ -474,9 +488,9 @@ def _together(lacks: npt.NDArray[np.float64]) -> Flags:
     count = len(lacks)
     lacking = lacks.sum(0)  # (P,)
     having = count - lacking
-    both = lacks.T @ lacks  # (P, P)
+    both_lacking = lacks.T @ lacks  # (P, P)
     with np.errstate(divide="ignore", invalid="ignore"):
-        among_lacking, among_having = both / lacking[:, None], (lacking[None] - both) / having[:, None]
+        among_lacking, among_having = both_lacking / lacking[:, None], (lacking[None] - both_lacking) / having[:, None]
         share = lacking / count
         error = np.sqrt((share * (1 - share))[None] * (1 / lacking + 1 / having)[:, None])
         deviation = np.nan_to_num((among_lacking - among_having) / error, nan=0.0, posinf=0.0)

@@ -128,8 +128,8 @@ class Question:
         if not any(rule.target == self.property_path for rule in self.schema.rules or ()):
             return None
         hidden = self._without_value()
-        others = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
-        rule_filler = RuleFiller(self.schema, others, "likely")
+        source_entities = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
+        rule_filler = RuleFiller(self.schema, source_entities, "likely")
         is_asked = bool(self.given_by) or self.property_path in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.occupied, *self.reading.absent, *made} - {self.property_path}
@@ -265,7 +265,9 @@ class Question:
     def _why_none(self, fields: Fields, target: Path) -> str:
         field, left_out = fields.fields.get(pattern(target)), self.codec.left_out.items()
         reasons = (
-            reason for (of, path), reason in left_out if of == self.schema_class.name and are_nested(path, target)
+            reason
+            for (class_name, path), reason in left_out
+            if class_name == self.schema_class.name and are_nested(path, target)
         )
         return (field.why_not if field is not None else "") or next(reasons, "no value to learn from")
 
@@ -275,8 +277,8 @@ class Question:
         slots = {spot.slot: spot.path for spot in gap.spots}
         hidden = {leaf for leaf in reading.leaves if is_below(leaf, gap.path) and (leaf in slots.values())}
         batch = self._encoded(reading, [slot for slot, path in slots.items() if path not in hidden])
-        there = set(batch.slot.tolist())
-        if uncoded := {path for slot, path in slots.items() if path in hidden and slot not in there}:
+        encoded_slots = set(batch.slot.tolist())
+        if uncoded := {path for slot, path in slots.items() if path in hidden and slot not in encoded_slots}:
             leaves = {leaf: value for leaf, value in reading.leaves.items() if leaf not in uncoded}
             asked = [slot for slot, path in slots.items() if path not in leaves]
             batch = self._encoded(reading._replace(leaves=leaves), asked)

@@ -103,7 +103,8 @@ class Levels:
         """Itself again."""
         first, second = data["bounds"]
         by_property, in_lists = (
-            {(of, path): tuple(levels) for of, path, *levels in data[name]} for name in ("by_property", "in_lists")
+            {(class_name, path): tuple(levels) for class_name, path, *levels in data[name]}
+            for name in ("by_property", "in_lists")
         )
         return cls((first, second), tuple(data["of_all"]), by_property, in_lists)
 
@@ -128,8 +129,8 @@ def _levels(
     chosen = [which if which.sum() >= MIN_VALUES else np.ones(len(ranks), dtype=bool) for which in chosen]
     by_property = {}
     for key in dict.fromkeys(rank.property for rank in ranks):
-        of_property = np.array([rank.property == key for rank in ranks])
-        by_property[key] = tuple(_level(scores, weights, of_property, which) for which in chosen)
+        is_property = np.array([rank.property == key for rank in ranks])
+        by_property[key] = tuple(_level(scores, weights, is_property, which) for which in chosen)
     nothing = np.zeros(len(ranks), dtype=bool)
     return tuple(_level(scores, weights, nothing, which) for which in chosen), by_property
 
