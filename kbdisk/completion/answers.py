@@ -51,7 +51,7 @@ class Answer(NamedTuple):
     time: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as a row of the file."""
+        """The answer as a row of the file."""
         row: dict[str, Any] = {"id": self.id, "path": show(self.path), "value": encode(self.value)}
         row["answer"] = self.answer
         if self.within is not None:
@@ -75,7 +75,7 @@ class Answers:
         return before != {key: answer.answer for key, answer in self.rows.items()}
 
     def refuse_rejected(self, entity: Entity, filled: Mapping[Path, Filled]) -> None:
-        """ValueError where one of these values was rejected for its place."""
+        """ValueError where any of the values was rejected for its place."""
         rejected = self._rejected_of(entity.id)
         if any(_is_same(value.value, answer) for path, value in filled.items() for answer in rejected.get(path, ())):
             raise ValueError(REJECTED_BEFORE)

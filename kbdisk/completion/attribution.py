@@ -97,8 +97,8 @@ class Explained(Protocol):
 def predictors_of(
     trained: Trained, batch: Batch, tokens: Mapping[Path, int]
 ) -> tuple[list[Predictor], list[Unused], list[Limit]]:
-    """What the network and each expert predict for each asked token on their own; the experts without weight; and where the
-    stack does not take the weighted mean."""
+    """The prediction of the network and of each expert alone for each asked token, the experts without weight, and the limits of
+    the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
     kinds = experts_of("stack", "answer")
@@ -318,7 +318,7 @@ def _having(question: Explained, slot: int) -> Iterator[Reading]:
 
 
 def _value_at(question: Explained, reading: Reading, path: Path) -> Any:
-    """The value of an entity at the path of what is filled as one."""
+    """The value of an entity at the path of a field."""
     value = values_of(question.schema, reading.entity).get(question.property_path)
     return part_of(question.schema_property.kind, value, path[len(question.property_path) :])
 
@@ -401,7 +401,7 @@ class _Leaf:
 
     @classmethod
     def of(cls, predictor: GapPredictor, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
-        """Of the beliefs about a token that was repeated so often."""
+        """The leaf of a token, from the beliefs about its `count` repetitions."""
         kind, asked, first = _row_of(believed, token * count)
         rows = first + torch.arange(count, device=first.device)
         picked = Beliefs({kind: replace(asked, rows=asked.rows[rows], vectors=asked.vectors[rows], belief=asked.belief.pick(rows))}, believed.length)  # fmt: skip

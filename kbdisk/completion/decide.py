@@ -62,7 +62,7 @@ class Decider:
     """Decides which statements of a model are written."""
 
     def __init__(self, trained: Trained, config: CompletionConfig, calibration: Calibration | None = None) -> None:
-        """By the model's own calibration, unless there is another for the entities in question."""
+        """`calibration` replaces that of the model, where the entities need another."""
         self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
         self._evidence: dict[tuple[Key, float], bool] = {}
@@ -96,7 +96,7 @@ class Decider:
         return next((level for level in levels if self._has_evidence(key, level)), self.minimum)
 
     def _has_evidence(self, key: Key, threshold: float) -> bool:
-        """Whether writing the statements of a property from a threshold on gains on held-out values."""
+        """Whether writing the statements of a property that reach a threshold has a gain on held-out values."""
         if (key, threshold) not in self._evidence:
             evidence = self.calibration.evidence(key, threshold)
             self._evidence[key, threshold] = evidence is not None and evidence.suffices

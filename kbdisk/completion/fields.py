@@ -29,7 +29,7 @@ from kbdisk.schemas.text.names import did_you_mean, last_word, no_class
 
 @dataclass(eq=False)
 class Field:
-    """What is filled as one: a property of a class, or a field of the parts of a list."""
+    """A unit of filling: a property of a class, or a field of the parts of a list."""
 
     class_name: str
     path: Path  # EACH for any place of a list
@@ -310,7 +310,7 @@ def _is_count(kind: Kind, within: Path) -> bool:
 
 
 def overlaps(path: Path, other: Path) -> bool:
-    """Whether one of two paths begins with the other, or they are equal. Places in lists do not count."""
+    """Whether two paths are equal, or either begins with the other. Places in lists do not count."""
     names, other_names = without_places(path), without_places(other)
     shorter = min(len(names), len(other_names))
     return names[:shorter] == other_names[:shorter]

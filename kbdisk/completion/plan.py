@@ -65,7 +65,7 @@ class Plan(Iterable[Planned]):
         return not wanted or any(is_class(name, chosen) for name in names for chosen in wanted)
 
     def with_config(self, config: CompletionConfig) -> Plan:
-        """The same plan with other thresholds, which change no gap."""
+        """The plan with other thresholds, which change no gap."""
         plan = copy.copy(self)
         plan.config = config
         return plan
@@ -77,7 +77,7 @@ class Plan(Iterable[Planned]):
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same entities, with the same values given and filled in earlier."""
+        """A digest of the entities, with their given values and the values filled in earlier."""
         digest = hashlib.sha256()
         for entity in self.entities:
             leaves = [(path, value) for path, value in walk(entity.tree)]

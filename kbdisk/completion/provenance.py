@@ -61,7 +61,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a filled value comes from, beside its confidence: the `belief` of a Filled."""
+    """The provenance of a filled value: the `belief` of a Filled."""
 
     class_name: str
     field: Path  # EACH for any place of a list

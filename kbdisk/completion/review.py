@@ -183,7 +183,7 @@ def as_text(value: Any) -> str:
 
 
 def fingerprint_at(entity: Entity, path: Path) -> str:
-    """A digest of what stands at a path, or on the way to it, given or filled in before. It begins with an x, as digits would be a number."""
+    """A digest of the given and filled values at a path or on the way to it. It begins with an x, so that it is no number."""
     standing: Any = entity.tree
     for key in path:
         if isinstance(standing, dict) and isinstance(key, str):

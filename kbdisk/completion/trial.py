@@ -150,7 +150,7 @@ class Trial:
     # ------------------------------------------------------------ questions
 
     def questions(self) -> Iterator[Question]:
-        """One for each hidden property of an entity, and one for all properties that it lacks; at most MAX_QUESTIONS for a property."""
+        """A question for each hidden property of an entity, and one for all that it lacks; at most MAX_QUESTIONS a property."""
         hidden: dict[Key, list[tuple[int, Path]]] = {}
         lacking: dict[Key, list[tuple[int, Gap]]] = {}
         held_out: dict[tuple[str, Key], HeldOut] = defaultdict(HeldOut)
@@ -222,7 +222,7 @@ class Trial:
         return (property_of[leaf_pattern] for path in reading.leaves if (leaf_pattern := pattern(path)) in property_of)
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
-        """The properties of an entity that are hidden with one, as a random entity without that one lacks them."""
+        """The properties of an entity that are hidden with a property, as a random entity without that property lacks them."""
         reading = self.readings[number]
         lacking = self.joint_missingness.drawn(reading.class_name, path, self.random)
         return (lacking & frozenset(self._properties_of(reading))) - {path}
@@ -243,7 +243,7 @@ class Trial:
         )
 
     def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
-        """The paths of known values that are filled as one, with their fields; of a trained entity those fully reserved."""
+        """The paths of the known values of fields, with the fields; of an entity trained on only the fully reserved ones."""
         fields, reserved = self.fields[reading.class_name], self.reserved.get(reading.id)
         slots: dict[Path, list[int]] = {}
         by_path: dict[Path, Field] = {}
@@ -376,7 +376,7 @@ class Trial:
 
 
 def rightness(slot: Slot, truth: Any, stated: Any) -> float:
-    """How right a stated leaf is, 0 to 1: a number within its tolerance, a label that is the same, a share of a set."""
+    """The score of a stated leaf, 0 to 1: a number within its tolerance, an equal label, the share of a set."""
     if stated is None:
         return 0.0
     if slot.kind == "number":
@@ -396,13 +396,13 @@ def _by_property(question: Question) -> str:
 
 
 class HeldOut:
-    """How many held-out entities of a class may have a property, and how many of them are expected to have it."""
+    """The number of held-out entities of a class that may have a property, and the expected number that have it."""
 
     def __init__(self) -> None:
         self.entities, self.having = 0, 0.0
 
     def add(self, share: float) -> None:
-        """One more entity, of a class of which a share has the property."""
+        """Count an entity of a class, a share of which has the property."""
         self.entities += 1
         self.having += share
 

@@ -305,7 +305,7 @@ def _parts_and_lists(path: Path, items: Iterable[tuple[Any, Any]]) -> list[tuple
 
 
 def _is_blank(tree: Tree, place: Path) -> bool:
-    """Whether nothing stands at a place."""
+    """Whether a place has no value."""
     try:
         value = at(tree, place)
     except KeyError:

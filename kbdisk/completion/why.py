@@ -1,8 +1,8 @@
 """Why a value was, or would be, filled in: the parts of its confidence, and its attribution.
 
-The question is about one property of one entity, a composite as a whole. A value that stands there is hidden, with all that
-would give it away, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no
-model predicts the value. Otherwise the value is predicted as completing does it, and attributed by `attribution`.
+The question is about one property of one entity, a composite as a whole. A given value is hidden, with everything that would
+reveal it, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no model predicts the
+value. Otherwise the value is predicted as in completing, and attributed by `attribution`.
 
 T tokens
 """
@@ -98,7 +98,7 @@ class Question:
         self.given, self.given_by = self._given()
 
     def _given_at(self, path: Path) -> Any:
-        """The given value at the path of what is filled as one."""
+        """The given value at the path of a field."""
         return part_of(self.schema_property.kind, self.given, path[len(self.property_path) :])
 
     @property
@@ -419,7 +419,7 @@ def _without(tree: Tree, path: Path) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A prediction, the probability that the entity has the property, and the probability that the value is right if so."""
+    """A prediction, with the presence of the property and the correctness of the value."""
 
     prediction: Prediction
     presence: float | None
@@ -434,7 +434,7 @@ def _presence_parts(trained: Trained, prediction: Prediction) -> PresenceParts |
 
 
 def judgement(trained: Trained, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
-    """The prediction for one gap of one entity as completing would have it, by the given values alone."""
+    """The prediction for a gap of an entity as in completing, from the given values alone."""
     [[prediction]] = predictor.predict(batch, [id], [[gap]], 0)
     decision = Decider(trained, CompletionConfig()).decided(prediction)
     return Judgement(decision.prediction, decision.presence, decision.correctness, decision.why_not)

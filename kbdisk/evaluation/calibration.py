@@ -147,14 +147,14 @@ class Line:
         return Line(other.slope * self.slope, other.slope * self.intercept + other.intercept, offsets, by_class)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The line as plain data."""
         offsets = [[class_name, path, round(offset, 6)] for (class_name, path), offset in self.offsets.items()]
         by_class = [[name, *key, round(offset, 6)] for (name, key), offset in self.by_class.items()]
         return {"slope": self.slope, "intercept": self.intercept, "offsets": offsets, "by_class": by_class}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The line of plain data."""
         offsets = {(class_of_key, path): offset for class_of_key, path, offset in data["offsets"]}
         by_class = {(name, (class_of_key, path)): offset for name, class_of_key, path, offset in data["by_class"]}
         return cls(data["slope"], data["intercept"], offsets, by_class)
@@ -213,14 +213,14 @@ class Presence:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The presence as plain data."""
         usual = [[*key, round(presence, 6)] for key, presence in self.usual.items()]
         by_class = [[name, *key, round(presence, 6)] for (name, key), presence in self.usual_by_class.items()]
         return {"line": self.line.to_json(), "usual": usual, "usual_by_class": by_class}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The presence of plain data."""
         return cls(
             Line.from_json(data["line"]),
             {(class_of_key, path): presence for class_of_key, path, presence in data["usual"]},
@@ -449,7 +449,7 @@ class Calibration:
         return thresholds, *_up_to(thresholds, everything)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The calibration as plain data."""
         return {
             "presence": self.presence.to_json(),
             "correctness": self.correctness.to_json(),
@@ -466,7 +466,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The calibration of plain data."""
         statements = {
             (row["class"], row["path"]): [Statement(*outcome) for outcome in row["outcomes"]]
             for row in data["statements"]
@@ -520,7 +520,7 @@ class Reliability:
         return gaps / self.weight if self.bins else None
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The reliability as plain data."""
         return {"calibration_error": self.error, "bins": [confidence_bin._asdict() for confidence_bin in self.bins]}
 
 

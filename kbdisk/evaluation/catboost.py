@@ -400,7 +400,7 @@ MIN_SHARE_OF_TREES, MAX_LEARNING_RATE = 0.15, 0.2
 
 @dataclass(frozen=True)
 class BoostingTask:
-    """What trees learn: a table, the truth, and the loss."""
+    """The learning task of trees: a table, the truth, and the loss."""
 
     table: pandas.DataFrame
     truth: np.ndarray[Any, Any]

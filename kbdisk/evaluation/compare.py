@@ -93,7 +93,7 @@ class FittedBaselines:
         ]
 
     def to_json(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """How the model compares with each, as plain data."""
+        """The comparison of the model with each baseline, as plain data."""
         return {
             name: compare(name, rows) | {"seconds": self.seconds[name], "left_out": self.left_out(name)}
             for name in self.fitted

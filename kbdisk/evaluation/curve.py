@@ -59,7 +59,7 @@ class Curve:
         return self._mean([line.ratios for line in self.lines])
 
     def mean_of(self, name: str) -> list[float | None]:
-        """The same of a baseline, over the properties that it predicts."""
+        """The mean of a baseline's error / constant over the properties that it predicts, at each share."""
         return self._mean([line.ratios_of(line.against[name]) for line in self.lines])
 
     def _mean(self, ratios: Sequence[list[float] | None]) -> list[float | None]:
@@ -69,7 +69,7 @@ class Curve:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The curve as plain data."""
         lines = [
             {"class": line.of, "path": line.path, "kind": line.kind, "metric": line.metric, "n": line.n}
             | {"constant": line.constant, "ours": line.ours}

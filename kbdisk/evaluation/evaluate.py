@@ -70,7 +70,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Scope:
-    """Which values are asked for."""
+    """The selection of values that are asked for."""
 
     only: tuple[Path, ...] = ()  # those at these paths or below
     classes: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ def _misfit_slots(codec: Codec, entity: Entity, reading: Reading) -> Iterator[in
             yield from (table.slot[path] for path in paths)
 
 
-# ---------------------------------------------------------------- which values are asked for
+# ---------------------------------------------------------------- the values asked for
 
 
 @dataclass(frozen=True)
@@ -406,7 +406,7 @@ def _question_batch(tokens: Tokens, questions: Sequence[Question]) -> QuestionBa
     return QuestionBatch(questions, batch, hidden, are_in([question.asked for question in questions]))
 
 
-# ---------------------------------------------------------------- which entities, and how good on the whole
+# ---------------------------------------------------------------- the parts of a source, and the summary
 
 
 @dataclass(frozen=True)
@@ -442,12 +442,12 @@ class SourcePartition:
 
     @property
     def compared(self) -> list[Entity]:
-        """Those that may be unlike the training data: the `fair` ones, and those of no known class."""
+        """The entities that may be unlike the training data: the `fair` ones, and those of no known class."""
         return [*self.fair, *self.without_class]
 
     @property
     def fair(self) -> list[Entity]:
-        """Those that the model was not trained on; if it was trained on all, all."""
+        """The entities that the model was not trained on; all entities if it was trained on all."""
         return [*self.held_out, *self.new] or self.trained_on
 
 
@@ -462,7 +462,7 @@ class Summary:
 
 
 def summary(rows: Collection[dict[str, Any]]) -> Summary:
-    """How good a model is on the whole."""
+    """The summary of the scores of all properties."""
     scored = [row for row in rows if row["better"] is not None]
     gains = [(row["constant_nats"] - row["nats"], row["n"]) for row in rows if row["nats"] is not None]
     values = sum(n for _, n in gains)

@@ -37,7 +37,7 @@ ENOUGH_RESERVED = 100  # reserved values, from which on held-out entities do not
 
 
 class Rank(NamedTuple):
-    """Where a hidden number lies in its belief."""
+    """The rank of a hidden number in its belief."""
 
     property: Key
     below: float  # the share of the belief that is below it
@@ -90,7 +90,7 @@ class Levels:
         return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The levels as plain data."""
         return {
             "bounds": list(self.bounds),
             "of_all": list(self.of_all),
@@ -100,7 +100,7 @@ class Levels:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The levels of plain data."""
         first, second = data["bounds"]
         by_property, in_lists = (
             {(class_name, path): tuple(levels) for class_name, path, *levels in data[name]}
