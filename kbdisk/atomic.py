@@ -75,7 +75,7 @@ def part_of(place: Path) -> Path:
 def remove_dead_parts(place: Path) -> None:
     """Remove the parts that killed writers of this name left; those of a living one are locked, and stay."""
     if os.name != "posix":
-        return  # nothing tells there whether a writer lives
+        return  # without locks it is unknown whether a writer lives
     left = re.compile(rf"\.{re.escape(stem(place.name))}\.[0-9a-f]{{8}}\.part")
     with contextlib.suppress(OSError):
         for name in os.listdir(place.parent):  # noqa: PTH208 - names alone, of what may be a large folder

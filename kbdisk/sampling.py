@@ -200,7 +200,7 @@ def _leaves(trained: Trained, schema_class: Class, values: Mapping[Path, Any]) -
 
 
 def _overlap(path: Path, other: Path) -> bool:
-    """Whether a path is a prefix of the other, or the other of it."""
+    """Whether either path is a prefix of the other."""
     shorter = min(len(path), len(other))
     return path[:shorter] == other[:shorter]
 

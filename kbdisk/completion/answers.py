@@ -197,10 +197,10 @@ def _answered(entity: Entity, row: Row) -> str | None:
     return ACCEPTED if all(_contains(values_there[path], leaf) for path, leaf in leaves.items()) else None
 
 
-def _contains(there: Any, leaf: Any) -> bool:
-    """Whether a value, or one of a list, may be a leaf."""
-    values = there if isinstance(there, list) else [there]
-    return any(value is not None and may_be_same(value, leaf) for value in values)
+def _contains(value: Any, leaf: Any) -> bool:
+    """Whether a value, or an item of a list, may be a leaf."""
+    items = value if isinstance(value, list) else [value]
+    return any(item is not None and may_be_same(item, leaf) for item in items)
 
 
 def without_lines(lines: Iterable[bytes], answered: Collection[bytes]) -> Iterator[bytes]:

@@ -82,7 +82,7 @@ class Decisions:
 
 
 def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collection[str]]) -> Decisions:
-    """The decisions of people; LoadError for a row that makes no sense. `ids` are those that a link may lead to."""
+    """The decisions of people; LoadError for an invalid row. `ids` are those that a link may lead to."""
     decisions = Decisions()
     companions: list[ReviewRow] = []
     first_rows: dict[tuple[str, str], int] = {}
@@ -97,7 +97,9 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
             proposed = decode({"": row.row["value"]})[""]
             path = read_path(row.path)
         except (ValueError, TypeError):
-            raise LoadError(where, "expected what kbdisk wrote in the column 'row', got something else.") from None
+            raise LoadError(
+                where, "expected the content that kbdisk wrote in the column 'row', got something else."
+            ) from None
         correction = row.correction.strip()
         if correction and decision == REJECTED:
             raise LoadError(where, f"expected no correction beside reject, got {row.correction!r}. Leave one out.")

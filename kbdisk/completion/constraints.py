@@ -1,4 +1,4 @@
-"""Constraints in what is written: those of the model's schema, and those of a shapes file.
+"""Constraints on written values: those of the model's schema, and those of a shapes file.
 
     Consistency                                the constraints on the entities of a source; both stages of completing ask it
     excluded(schema_class, tree, proposals)    the proposals to leave out, each with the constraint that it would violate
@@ -288,7 +288,7 @@ def _ids(view: View, path: Path) -> set[str]:
     return {typed.value.id for typed in view.values(path) if isinstance(typed.value, LinkValue)}
 
 
-# ---------------------------------------------------------------- which proposals to leave out
+# ---------------------------------------------------------------- excluding proposals
 
 
 def excluded(
@@ -381,7 +381,7 @@ class _Search:
                     yield group
 
     def _refused(self, tree: Tree, group: Sequence[int]) -> tuple[tuple[str, Constraint | None] | None, Tree]:
-        """Why the properties themselves refuse a group; the tree with it."""
+        """The reason why the properties themselves refuse a group, if any; and the tree with the group."""
         for n in group:
             proposal = self.proposals[n]
             head = next((path for path in _heads(proposal.path) if path in self.schema_class.properties), None)
@@ -497,7 +497,7 @@ def _heads(path: Path) -> Iterable[Path]:
 
 
 def _max_count(schema_class: Class, path: Path) -> int | None:
-    """How many values there may be at a path; None where there is no limit, or it is not known."""
+    """The largest number of values at a path; None where there is no limit, or it is not known."""
     property_ = schema_class.properties.get(path)
     limits = [
         constraint.most
@@ -554,7 +554,7 @@ def _has_several_values(kind: Any) -> bool:
 
 @dataclass(frozen=True)
 class Interval:
-    """From low to high; an end that is None is unbounded, one that is open is not reached itself."""
+    """An interval from low to high. None is unbounded; an open end is not part of the interval."""
 
     low: Any = None
     high: Any = None
@@ -562,7 +562,7 @@ class Interval:
     high_open: bool = False
 
     def above(self, bound: Any, is_open: bool) -> Interval:
-        """Its part from a bound."""
+        """The part of the interval above a bound."""
         if self.low is not None:
             known = order(self.low, bound)
             if known is Order.GREATER or (known is not Order.LESS and (self.low_open or not is_open)):
@@ -570,7 +570,7 @@ class Interval:
         return replace(self, low=bound, low_open=is_open)
 
     def below(self, bound: Any, is_open: bool) -> Interval:
-        """Its part up to a bound."""
+        """The part of the interval below a bound."""
         if self.high is not None:
             known = order(self.high, bound)
             if known is Order.LESS or (known is not Order.GREATER and (self.high_open or not is_open)):
@@ -579,14 +579,14 @@ class Interval:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no value lies in it for certain."""
+        """Whether the interval certainly contains no value."""
         if self.low is None or self.high is None:
             return False
         known = order(self.low, self.high)
         return known is Order.GREATER or (known is Order.EQUAL and (self.low_open or self.high_open))
 
     def contains(self, value: Any) -> bool:
-        """Whether a value lies in it, or may lie in it."""
+        """Whether the interval contains a value, or may contain it."""
         low = Order.GREATER if self.low is None else order(value, self.low)
         high = Order.LESS if self.high is None else order(value, self.high)
         return (low in (Order.GREATER, Order.UNCERTAIN) or (low is Order.EQUAL and not self.low_open)) and (
@@ -596,10 +596,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Restriction:
-    """The values that a single belief may have beside the entity's other values. None of these where nothing restricts it.
+    """The restriction of a belief by the entity's other values. The defaults restrict nothing.
 
     `interval` is of numbers, of amounts in `unit`, or of dates. Labels and links are plain or Link values: they must be
-    among `allowed` where that is not None, and not among `forbidden`. `admits` asks all at once, patterns and classes too.
+    among `allowed` where that is not None, and not among `forbidden`. `admits` checks a value against all constraints,
+    including patterns and classes.
     """
 
     interval: Interval | None = None
@@ -711,7 +712,7 @@ def _is_of_dates(kind: Any) -> bool:
 
 
 def _bound(value: Any, value_kind: Any, kind: Any, unit: str | None, rounding: str = ROUND_HALF_EVEN) -> Any:
-    """A value as a bound: a number, an amount in the unit, a date; None of what has no order with it."""
+    """A value as a bound: a number, an amount in the unit, a date; None where it has no order with the values of the kind."""
     if isinstance(value, Date):
         return value if value.year is not None else None
     if numerals.is_number(value):

@@ -89,7 +89,7 @@ class Plan(Iterable[Planned]):
 
     @property
     def never_filled(self) -> dict[tuple[str, Path], str]:
-        """Why properties are never filled, by their classes and paths."""
+        """The reasons why properties are never filled, by their classes and paths."""
         return {
             (name, path): field.why_not
             for name, fields in self.fields.items()

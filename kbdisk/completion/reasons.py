@@ -79,8 +79,8 @@ class Limit:
     """
 
     path: Path
-    weighted: Any  # the mean of the predictions by their weights
-    kept: Any  # what is taken in its place
+    weighted: Any  # the weighted mean of the predictions
+    kept: Any  # the value that is used instead
 
     def to_json(self) -> dict[str, Any]:
         """The limit as plain data."""
@@ -168,15 +168,15 @@ class Why:
     path: Path
     kind: str
     unit: str | None  # in which predictions and influences of an amount are stated
-    value: Any  # the one that would be written; None where none would be
+    value: Any  # the value that would be written; None where there is none
     presence: float | None  # the probability that the entity has the property; None where the model does not predict it
     correctness: float | None  # the probability that the value is right, given that it has one
     interval: Any = None  # of a number, with 90 % probability; of several numbers by their names
     within: Any = None  # how far off a number may be and still count as right
-    given: Any = None  # the value that stands there
+    given: Any = None  # the given value
     given_by: str = ""  # `source`, or `kbdisk` where an earlier completion wrote it
     is_hidden: bool = False  # whether the given value is hidden; else it is a part, and the rest is asked for
-    held_back: str = ""  # why completing would not write the value
+    held_back: str = ""  # the reason why completing would not write the value
     note: str = ""
     rule: RuleReason | None = None
     predictors: tuple[Predictor, ...] = ()
@@ -235,7 +235,7 @@ def brief(number: float | None) -> Any:
 
 
 def rounded(numbers: Any) -> Any:
-    """Intervals and tolerances with as many digits as mean something."""
+    """Intervals and tolerances with their significant digits."""
     if isinstance(numbers, Mapping):
         return {name: rounded(number) for name, number in numbers.items()}
     if isinstance(numbers, tuple | list):

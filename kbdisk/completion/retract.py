@@ -33,14 +33,14 @@ from kbdisk.loaders.files import compressing, compression_of, sidecar_of, sideca
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.schemas.text.names import refuse_unmet
 
-NOTHING_FILLED = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
+NOTHING_FILLED = "expected a block of kbdisk, or {} beside it, got neither, so the filled values are unknown. Name the file that kbdisk complete wrote."
 NOT_AS_WRITTEN = (
-    "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
-    " cannot be taken out of {} then. Take it out by hand; {} tells what it is."
+    "expected the text that kbdisk complete wrote, got a changed or newly serialised text, and from {} filled values cannot be"
+    " taken out then. Take them out by hand; {} lists them."
 )
 CORRECTED_AT_ONCE = (
-    "has values that were corrected in a review, and stay: {} gives all values back at once. Take out by hand what {}"
-    " tells of."
+    "has values that were corrected in a review, and stay: {} gives all values back at once. Take out by hand the values that"
+    " {} lists."
 )
 ONLY_AT_ONCE = "is not for {}, which gives all values back at once. Leave it out."
 OUTSIDE = "stands outside of the blocks of kbdisk, in a file that was written anew from another format"
@@ -73,7 +73,7 @@ class Retractable:
     changed: list[Change] = field(default_factory=list)
     left: list[Placeless] = field(default_factory=list)
     lines: dict[tuple[str, Path], bytes] = field(default_factory=dict)  # of the sidecar, that go with a value
-    dropped: set[bytes] = field(default_factory=set)  # lines of values that do not stand
+    dropped: set[bytes] = field(default_factory=set)  # lines of values that are no longer in the file
     edits: list[list[Edit]] = field(default_factory=list)  # of each completion, where all values go at once
 
 
@@ -159,7 +159,7 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
 
 
 def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
-    """Take the values of rows that stand as they were written; of several rows of one place the last counts."""
+    """Take the values of rows that are unchanged in the source; of several rows of one place the last counts."""
     values: dict[Path, tuple[Any, Any]] = {}
     cells = format_row(plan.kb.format).has_cells
     for row in rows:

@@ -57,9 +57,7 @@ SHOWN_DIGITS = 6
 BYTES_READ_AT_ONCE = 1 << 20
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 NO_REVIEW = "expected a review that kbdisk complete --review wrote, got a file without the column {!r}. Save all of its columns."
-BROKEN_ROW = (
-    "expected what kbdisk wrote in the column {!r}, got something else. Take it from the review as it was written."
-)
+BROKEN_ROW = "expected the content that kbdisk wrote in the column {!r}, got something else. Take it from the review as it was written."
 
 
 @dataclass(frozen=True)

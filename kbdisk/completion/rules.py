@@ -1,8 +1,8 @@
 """Rules: exact values that a rule of the schema gives for gaps, before the model is asked.
 
 A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its
-group, and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence;
-where the model predicts none, times the share of the entities where the rule applies that have the property. A rule of another
+group, and every country a king. So the confidence of its value is the model's presence times the rule's confidence; where the
+model predicts no presence, it is the share of the entities where the rule applies that have the property. A rule of another
 kind that was found in data presumes it, too, where fewer than half of the entities that it applies to have the property: `second =
 first` holds where there is a second, and most entities may have none. A rule that a person states is taken to hold.
 
@@ -58,7 +58,7 @@ class Ruled(NamedTuple):
 
 
 def no_presence(path: Path) -> float | None:
-    """The presence of a property without a model: None."""
+    """The presence of a property where there is no model: None."""
     return None
 
 
@@ -132,14 +132,14 @@ class RuleFiller:
     def _presence(self, rule: Rule, class_name: str, presence: float | None, *, has_place: bool) -> float:
         """The model's presence, or else the share of the entities of a class where a rule applies that have its property.
 
-        Without a model, what has a place, such as a blank cell, is taken to have a value.
+        Without a model, a place for a value, such as a blank cell, is taken to have one.
         """
         if presence is not None or has_place:
             return 1.0 if presence is None else presence
         return (self._present[rule, class_name] + 1) / (self._applies[rule, class_name] + 1)  # none known: 1
 
     def _fitting(self, property: Property, rule: Rule, value: Any) -> Any:
-        """A value in the form of its property; None where it does not fit, or another entity has what is unique."""
+        """A value in the form of its property; None where it does not fit, or is unique and another entity has it."""
         try:
             fitting = in_kind(property, value)
         except ValueError:
@@ -284,7 +284,7 @@ def _keys_of(rule: Rule, values: Values) -> list[Any]:
 
 
 def _only_link(value: Any) -> str | None:
-    """The id of the one entity that is linked to."""
+    """The id of the only linked entity; None for no link or several."""
     links: Sequence[Any] = value if isinstance(value, list) else [value]
     return links[0].id if len(links) == 1 and isinstance(links[0], Link) else None
 

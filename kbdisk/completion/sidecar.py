@@ -28,16 +28,16 @@ from kbdisk.styles.numbers import Separators
 
 COUNTED_FROM_0 = (
     "expected rows that say `numbered`, as entities without an id count from 1, got rows of an older kbdisk, which counted"
-    " rows of tables from 0. Complete the file anew as it was before, or move this file away: what it tells of then"
-    " counts as given."
+    " rows of tables from 0. Complete the file anew as it was before, or move this file away: the values that it lists then"
+    " count as given."
 )
 NUMBERS_FOR_IDS = (
     "expected the ids that --id names, got numbers: the file was completed without --id. Leave --id out, or move this"
-    " file away: what it tells of then counts as given."
+    " file away: the values that it lists then count as given."
 )
 BROKEN_ROW = (
     "expected a value that kbdisk complete filled in, got something else."
-    " Bring the file back, or take the line out: what no line tells of may count as given, and be learnt from."
+    " Bring the file back, or take the line out: values without a line may count as given, and be learnt from."
 )
 OUTSIDE_BLOCKS = {"block": False}  # in the row of a value that stands outside of the blocks that its format has
 
@@ -187,7 +187,7 @@ def has_block_rows_alone(kb: KB) -> bool:
 
 
 class GivenEntities(Iterable[Entity]):
-    """The entities of a source; values that were filled in are in their `made` alone. They are read anew each time."""
+    """The entities of a source, with the filled values in their `made` alone. They are read anew each time."""
 
     def __init__(self, kb: KB, rows: Rows) -> None:
         self.kb, self.rows = kb, RowsOfEntities(rows, [kb])
@@ -206,7 +206,7 @@ class GivenEntities(Iterable[Entity]):
 
 
 def _without_filled(entity: Entity, rows: list[Row], *, cells: bool, beside: bool) -> Entity:
-    """An entity without the values that stand in it as they were filled in."""
+    """An entity without the filled values that still stand in it unchanged."""
     values_by_row = (standing_values(entity.tree, row.path, row.value, cells=cells, beside=beside) for row in rows)
     standing = {path: value for values in values_by_row for path, value in values.items()}
     removed_values = {
@@ -280,7 +280,7 @@ def with_changes_given(entity: Entity, rows: list[Row]) -> Entity:
 
 
 def may_be_same(value: Any, recorded: Any) -> bool:
-    """Whether a value may be the recorded one, written and read again. A value of another type may be."""
+    """Whether a value may be the recorded one, after it was written and read. A value of another type may be."""
     plain, recorded_plain = _comparable(value), _comparable(recorded)
     return plain == recorded_plain or type(plain) is not type(recorded_plain)
 
@@ -305,11 +305,11 @@ def _remove(tree: Tree, path: Path) -> None:
         _remove(tree, path[:-1])
 
 
-# ---------------------------------------------------------------- where a value stands
+# ---------------------------------------------------------------- finding a filled value
 
 
 def standing_values(tree: Tree, path: Path, value: Any, *, cells: bool, beside: bool = False) -> dict[Path, Any]:
-    """The part of a tree that is a value which was filled in, by its path; empty where it was changed or added to.
+    """The filled value in a tree, by its path; empty where it was changed or extended.
 
     With `cells` the value may stand as a table spells it: a quantity in two columns, a link as its id, a single value as the
     first of a list. With `beside` other sources may have put values beside it.
@@ -323,7 +323,7 @@ def standing_values(tree: Tree, path: Path, value: Any, *, cells: bool, beside: 
 
 
 def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
-    """The known leaves of a value, each with whether it is a truth: True == 1 in Python."""
+    """The known leaves of a value, each with whether it is a boolean: True == 1 in Python."""
     return {path: (isinstance(leaf, bool), leaf) for path, leaf in walk({"": value}) if leaf is not None}
 
 
@@ -376,7 +376,7 @@ def _is_cell(cell: Any, value: Any) -> bool:
 
 
 def _cell_readings(text: str) -> Iterator[Any]:
-    """The truths and numbers that a column may read a text as."""
+    """The booleans and numbers that a column may read a text as."""
     if text in TRUTHS:
         yield TRUTHS[text]
     for separators in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):

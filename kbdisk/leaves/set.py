@@ -103,7 +103,7 @@ class SetCodec:
         return min(len(self.labels), len(self.sizes) - 1 if self.most is None else self.most)
 
     @property
-    def least(self) -> int:
+    def min_members(self) -> int:
         """The smallest size: 0 where training had an empty set, or none at all, else 1."""
         return int(self.sizes[:1] == (0,) and self.most != 0)
 
@@ -203,8 +203,8 @@ class SetDecoder(nn.Module):
 
     labels: Tensor
     largest: Tensor
-    least: Tensor
-    most: Tensor
+    min_members: Tensor
+    max_members: Tensor
     unseen: Tensor
 
     def __init__(self, codecs: Sequence[SetCodec], setting: Setting) -> None:
@@ -219,9 +219,11 @@ class SetDecoder(nn.Module):
         self.counts = LearntScores([_sizes_as_labels(codec) for codec in codecs], setting)
         self.register_buffer("largest", torch.tensor([codec.largest for codec in codecs]), persistent=False)  # (C,)
         self.register_buffer("unseen", torch.tensor([codec.unseen for codec in codecs]), persistent=False)  # (C,)
-        most = [len(codec.labels) if codec.most is None else codec.most for codec in codecs]
-        self.register_buffer("most", torch.tensor(most), persistent=False)  # (C,)
-        self.register_buffer("least", torch.tensor([codec.least for codec in codecs]), persistent=False)  # (C,)
+        max_members = [len(codec.labels) if codec.most is None else codec.most for codec in codecs]
+        self.register_buffer("max_members", torch.tensor(max_members), persistent=False)  # (C,)
+        self.register_buffer(
+            "min_members", torch.tensor([codec.min_members for codec in codecs]), persistent=False
+        )  # (C,)
         self.register_buffer("labels", torch.tensor([len(codec.labels) for codec in codecs]), persistent=False)  # (C,)
 
     def replace_labels(self, codecs: Sequence[SetCodec]) -> None:
@@ -250,10 +252,10 @@ class SetDecoder(nn.Module):
         return join_beliefs(parts or [(rows.slot, self._independent(h[:, :1], counts, rows.slot))], order)
 
     def _conditional(self, logits: Tensor, counts: Tensor, column: Tensor) -> ConditionalBernoulli:
-        return ConditionalBernoulli(logits, counts, self.largest[column], self.most[column], self.unseen[column])
+        return ConditionalBernoulli(logits, counts, self.largest[column], self.max_members[column], self.unseen[column])
 
     def _independent(self, logits: Tensor, counts: Tensor, column: Tensor) -> IndependentBernoulli:
-        return IndependentBernoulli(logits, self.least[column], self.most[column], self.unseen[column])
+        return IndependentBernoulli(logits, self.min_members[column], self.max_members[column], self.unseen[column])
 
 
 def _sizes_as_labels(codec: SetCodec) -> Labels:
@@ -286,7 +288,7 @@ class ConditionalBernoulli:
     logits: Tensor  # (n, V) log odds, -inf where a row's slot has fewer labels
     counts: Tensor  # (n, K) log probabilities of the sizes 0, 1, ... largest and, where allowed, of larger sets
     largest: Tensor  # (n,)
-    most: Tensor  # (n,) members that are allowed
+    max_members: Tensor  # (n,) members that are allowed
     unseen: Tensor  # (n,) the probability of members that training never had
 
     def __len__(self) -> int:
@@ -297,7 +299,7 @@ class ConditionalBernoulli:
         """The largest size that is drawn."""
         if not len(self.largest):
             return 0
-        allowed = torch.minimum(self.most, self._label_count)
+        allowed = torch.minimum(self.max_members, self._label_count)
         return int(torch.minimum(self.largest + MAX_EXTRA_MEMBERS, allowed).max())
 
     @property
@@ -308,10 +310,10 @@ class ConditionalBernoulli:
     def _sums(self) -> SubsetSums:
         return subset_sums(self.logits, self.longest)
 
-    def sizes(self, most: int) -> Tensor:
-        """(n, most + 1) log probabilities of the sizes 0, 1, ... most"""
+    def sizes(self, max_size: int) -> Tensor:
+        """(n, max_size + 1) log probabilities of the sizes 0, 1, ... max_size"""
         label_count, largest = self._label_count[:, None], self.largest[:, None]
-        size = torch.arange(most + 1, device=self.counts.device)
+        size = torch.arange(max_size + 1, device=self.counts.device)
         log_probs = F.pad(self.counts, (0, 1), value=-torch.inf)
         log_probs = log_probs.gather(
             1, size.clamp(max=log_probs.shape[1] - 1).expand(len(log_probs), -1)
@@ -326,9 +328,9 @@ class ConditionalBernoulli:
         is_known = codes >= 0  # (n, M)
         odds = F.pad(self.logits, (0, 1)).gather(1, codes.where(is_known, self.logits.shape[1]))  # (n, M), 0 for none
         size = is_known.sum(1, keepdim=True)  # (n, 1)
-        most = int(size.max()) if len(codes) else 0
+        max_size = int(size.max()) if len(codes) else 0
         given_size = odds.sum(1) - log_symmetric_polynomial(self.logits, size[:, 0])
-        return self.sizes(most).gather(1, size)[:, 0] + given_size + _log_unseen(self.unseen, codes)
+        return self.sizes(max_size).gather(1, size)[:, 0] + given_size + _log_unseen(self.unseen, codes)
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
         """(n, M)"""
@@ -375,7 +377,7 @@ class ConditionalBernoulli:
     def pick(self, rows: Tensor) -> ConditionalBernoulli:
         """The beliefs about some of the rows."""
         return ConditionalBernoulli(
-            self.logits[rows], self.counts[rows], self.largest[rows], self.most[rows], self.unseen[rows]
+            self.logits[rows], self.counts[rows], self.largest[rows], self.max_members[rows], self.unseen[rows]
         )
 
 
@@ -384,8 +386,8 @@ class IndependentBernoulli:
     """A Bernoulli for each label, independent of the others."""
 
     logits: Tensor  # (n, V) log odds, -inf where a row's slot has fewer labels
-    least: Tensor  # (n,) members of the likeliest set
-    most: Tensor  # (n,) members that are drawn
+    min_members: Tensor  # (n,) members of the likeliest set
+    max_members: Tensor  # (n,) members that are drawn
     unseen: Tensor  # (n,) the probability of members that training never had
 
     def __len__(self) -> int:
@@ -404,13 +406,13 @@ class IndependentBernoulli:
 
     def mode(self) -> Tensor:
         """(n, M)"""
-        return codes_of(self._allowed((self.logits > 0) | (_ranks(self.logits) < self.least[:, None])))
+        return codes_of(self._allowed((self.logits > 0) | (_ranks(self.logits) < self.min_members[:, None])))
 
     def _allowed(self, chosen: Tensor) -> Tensor:
         """The likeliest of the chosen ones, as many as are allowed."""
-        if not bool((chosen.sum(1) > self.most).any()):
+        if not bool((chosen.sum(1) > self.max_members).any()):
             return chosen
-        return chosen & (_ranks(self.logits.masked_fill(~chosen, -torch.inf)) < self.most[:, None])
+        return chosen & (_ranks(self.logits.masked_fill(~chosen, -torch.inf)) < self.max_members[:, None])
 
     def entropy(self) -> Tensor:
         """(n,)"""
@@ -434,7 +436,9 @@ class IndependentBernoulli:
 
     def pick(self, rows: Tensor) -> IndependentBernoulli:
         """The beliefs about some of the rows."""
-        return IndependentBernoulli(self.logits[rows], self.least[rows], self.most[rows], self.unseen[rows])
+        return IndependentBernoulli(
+            self.logits[rows], self.min_members[rows], self.max_members[rows], self.unseen[rows]
+        )
 
 
 def _completed(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
@@ -487,12 +491,12 @@ class SubsetSums(NamedTuple):
     last: list[Tensor]  # R times (n, V): log of the sum over the subsets of r labels whose last label this is
 
 
-def subset_sums(logits: Tensor, most: int) -> SubsetSums:
-    """The sums over subsets of at most R = `most` labels with these log odds (n, V); -inf is no label."""
+def subset_sums(logits: Tensor, max_members: int) -> SubsetSums:
+    """The sums over subsets of at most R = `max_members` labels with these log odds (n, V); -inf is no label."""
     logits = logits.clamp(min=LOG_ZERO)
     totals, last = [torch.zeros_like(logits[:, 0])], []
     before = torch.zeros_like(logits)  # over the subsets of r - 1 labels among those before each
-    for _ in range(most):
+    for _ in range(max_members):
         last.append(logits + before)
         cumulated = last[-1].logcumsumexp(1)
         totals.append(cumulated[:, -1])

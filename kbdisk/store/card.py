@@ -124,8 +124,8 @@ def markdown(config: JsonObject, metrics: JsonObject, name: str) -> str:
     plain = plain_line(name).replace("`", "")
     parts = [
         f"# {_escaped(text(name))}",
-        "A model of kbdisk. It knows how the properties of a knowledge base's entities hang together: it completes\n"
-        "such entities, saying how sure it is, and makes up new ones.",
+        "A model of kbdisk. It has learnt the joint distribution of the properties of a knowledge base's entities: it completes\n"
+        "such entities, with a confidence for each value, and samples new ones.",
         "## What it was trained on",
         _pairs(trained_on(config)),
         "## How",
@@ -155,10 +155,10 @@ for completion in model.complete("SOURCE"):
 ```"""
 
 LIMITS = """\
-- It knows its source, with that one's gaps and mistakes. What it fills is likely, not looked up.
-- Entities of another kind than those it was trained on get answers, too, and they mean little.
-- That a property is likely there means that such a knowledge base would record it, not that it is so in the world.
-- The folder holds ids, labels and pieces of the source's text. Give it to nobody who may not see the source."""
+- It was trained on its source, with the source's gaps and mistakes. The values that it fills are likely, not looked up.
+- Predictions for entities unlike those it was trained on mean little.
+- A high presence means that such a knowledge base would record the property, not that the entity has it in the world.
+- The folder holds ids, labels and pieces of the source's text. Do not give it to people who may not see the source."""
 
 
 def _quality(metrics: JsonObject) -> str:
@@ -169,8 +169,8 @@ def _quality(metrics: JsonObject) -> str:
     cells = ["| " + " | ".join([_code(row[0]), *map(_escaped, row[1:])]) + " |" for row in rows]
     return "\n".join(
         [
-            "Each property of the held-out entities was hidden in turn, and told from the others. `constant` is the one",
-            "answer that is best for all of them; every metric is better the lower it is. `n` values were hidden.",
+            "Each property of the held-out entities was hidden in turn, and predicted from the others. `constant` is the best",
+            "single prediction for all entities; every metric is better the lower it is. `n` values were hidden.",
             "",
             head,
             *cells,
@@ -181,7 +181,7 @@ def _quality(metrics: JsonObject) -> str:
 def _weak(metrics: JsonObject) -> str:
     names = properties_no_better(metrics)
     some = ", ".join(map(_code, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return f"\n- It tells no better than a constant: {some}." if names else ""
+    return f"\n- It predicts these properties no better than a constant: {some}." if names else ""
 
 
 def _pairs(pairs: Mapping[str, str]) -> str:

@@ -63,7 +63,7 @@ def test_a_card_says_what_it_was_trained_on_how_and_how_good_it_is():
         "| `height` | quantity | 1,057 | 0 | MAE | – | – | – |",
         "kbdisk complete SOURCE --model phones.kbdisk --out TARGET",
         'model = kbdisk.open("phones.kbdisk")',
-        "- It tells no better than a constant: `colour`.",
+        "- It predicts these properties no better than a constant: `colour`.",
     ):
         assert line in told.splitlines(), line
 
