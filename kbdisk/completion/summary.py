@@ -73,7 +73,7 @@ class Measured:
     everything: float | None
 
 
-@dataclass(repr=False)
+@dataclass
 class Summary:
     """The counts of all entities that were completed so far."""
 
@@ -94,9 +94,6 @@ class Summary:
     def of(cls, quality: Sequence[Mapping[str, Any]], learnt_as: LearntAs = as_itself) -> Summary:
         """An empty summary, with the rows of an evaluation on held-out values."""
         return cls(quality={(row["class"], row["path"]): row for row in quality}, learnt_as=learnt_as)
-
-    def __repr__(self) -> str:
-        return f"<Summary: {self.filled:,} of {self.missing:,} gaps filled in {self.entities:,} entities>"
 
     def add(self, confidence: float, raised: float = 0.0) -> None:
         """Count a statement for the thresholds that would write it, if its confidence reaches the raised one of its property."""

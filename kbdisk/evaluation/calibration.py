@@ -54,11 +54,11 @@ MIN_RECORDED_SHARE = 0.8
 UNRECORDED_ODDS = 1 / 3  # odds that a value is not recorded where there is one, beside where there is none
 MIN_OUTCOMES = 10  # from which on anything is calibrated
 WRONG_COST = 3.0  # the loss of a wrong statement; a right one gains 1
-NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
-SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
+MIN_GAIN_IN_ERRORS = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
+MIN_GAIN_OF_WIDER_PRIOR = 1.0  # nats of cross-validation that a wider prior has to gain
 PRIOR_STATEMENTS = 2.0  # imagined statements, half of them wrong, in every estimate of a gain
 PRIOR_OF_PRECISION = 20.0  # imagined statements, as often right as those of all properties, in a property's precision
-STEPS, CLOSE = 100, 1e-9  # of Newton's method
+MAX_NEWTON_STEPS, NEWTON_TOLERANCE = 100, 1e-9
 
 
 class Outcome(NamedTuple):
@@ -127,7 +127,9 @@ class Line:
             sum(data.cost(data.fitted(width, fold != held_out), fold == held_out) for held_out in range(FOLDS))
             for width in WIDTHS
         ]
-        width = next(width for width, cost in zip(WIDTHS, costs, strict=True) if cost <= min(costs) + SIMPLER)
+        width = next(
+            width for width, cost in zip(WIDTHS, costs, strict=True) if cost <= min(costs) + MIN_GAIN_OF_WIDER_PRIOR
+        )
         everything = np.ones(len(keys), dtype=bool)
         parameters = data.fitted(width, everything)
         if parameters[1] < 0:  # the model's log odds do not predict the truth
@@ -244,7 +246,7 @@ class _Data(NamedTuple):
         parameters = np.zeros(2 + self.size)
         parameters[1] = 1.0
         precision = 1 / width**2
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             chance = _sigmoid(line @ parameters[:2] + parameters[2:][place])
             error, curve = weights * (chance - truth), weights * np.maximum(chance * (1 - chance), 1e-6)
             gradient = line.T @ error + PRIOR_OF_LINE * (parameters[:2] - (0, 1))
@@ -257,7 +259,7 @@ class _Data(NamedTuple):
             offset_step = (offset_gradient - cross @ step) / diagonal
             size = max(1.0, np.abs(np.concatenate([step, offset_step])).max() / 2)  # far from the optimum shorter steps
             parameters -= np.concatenate([step, offset_step]) / size
-            if np.abs(np.concatenate([step, offset_step])).max() < CLOSE:
+            if np.abs(np.concatenate([step, offset_step])).max() < NEWTON_TOLERANCE:
                 break
         return parameters
 
@@ -296,13 +298,13 @@ def _offsets_by_class(
         if width == 0:
             return offsets
         where = place[chosen]
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             chance = _sigmoid(odds[chosen] + offsets[where])
             gradient = np.bincount(where, weights[chosen] * (chance - truth[chosen]), len(names)) + offsets / width**2
             curve = np.bincount(where, weights[chosen] * np.maximum(chance * (1 - chance), 1e-6), len(names))
             step = (gradient / (curve + 1 / width**2)).clip(-1, 1)
             offsets -= step
-            if np.abs(step).max() < CLOSE:
+            if np.abs(step).max() < NEWTON_TOLERANCE:
                 break
         return offsets
 
@@ -314,7 +316,11 @@ def _offsets_by_class(
             test = fold == held_out
             cost += _cost(odds[test] + offsets[place[test]], truth[test], weights[test])
         costs.append(cost)
-    width = next(width for width, cost in zip(WIDTHS_BY_CLASS, costs, strict=True) if cost <= min(costs) + SIMPLER)
+    width = next(
+        width
+        for width, cost in zip(WIDTHS_BY_CLASS, costs, strict=True)
+        if cost <= min(costs) + MIN_GAIN_OF_WIDER_PRIOR
+    )
     if width == 0:
         return {}
     return dict(zip(names, fitted(width, np.ones(len(odds), dtype=bool)).tolist(), strict=True))
@@ -334,8 +340,8 @@ class Evidence(NamedTuple):
     def suffices(self) -> bool:
         """Whether both gains are above 0 by more than noise."""
         return (
-            self.over_nothing > NOISE * self.error_over_nothing
-            and self.over_constant > NOISE * self.error_over_constant
+            self.over_nothing > MIN_GAIN_IN_ERRORS * self.error_over_nothing
+            and self.over_constant > MIN_GAIN_IN_ERRORS * self.error_over_constant
         )
 
 
