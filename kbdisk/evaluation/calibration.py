@@ -356,7 +356,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
-        """Fit to the outcomes of a trial, with cross-fitted statements."""
+        """Fit to the outcomes of a trial of completion on held-out values: `kbdisk.completion.trial.outcomes_of`."""
         presence, correctness = Presence.fit(outcomes), fit_correctness(outcomes)
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
