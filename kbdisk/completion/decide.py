@@ -45,7 +45,7 @@ INCOMPLETE_GROUP = "what it belongs together with is not written"
 
 @dataclass(frozen=True)
 class Decision:
-    """A statement with its confidence; why it is not written, where it is not."""
+    """A statement with its confidence, and the reason why it is not written, if any."""
 
     prediction: Prediction
     presence: float  # calibrated
@@ -62,7 +62,7 @@ class Decider:
     """Decides which statements of a model are written."""
 
     def __init__(self, trained: Trained, config: CompletionConfig, calibration: Calibration | None = None) -> None:
-        """By the model's own calibration, unless there is another for the entities in question."""
+        """`calibration` replaces that of the model, where the entities need another."""
         self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
         self._gains: dict[tuple[Key, float], bool] = {}
@@ -76,7 +76,7 @@ class Decider:
 
     @property
     def minimum(self) -> float:
-        """The least confidence of what is written, whatever its property."""
+        """The least confidence of written values, of whatever property."""
         config = self.config
         stated = config.min_confidence if config.precision is None else config.precision
         return stated if stated is not None else 0.0 if config.fill == "all" else THRESHOLD
@@ -103,7 +103,7 @@ class Decider:
         return self._gains[key, threshold]
 
     def why_not(self, key: Key) -> str:
-        """Why nothing of a property is written, whatever its confidence."""
+        """The reason why no value of a property is written, whatever its confidence; empty where some are."""
         threshold = self.threshold(key)
         if threshold is None:
             return f"its held-out values never reached a precision of {self.config.precision:g}"
@@ -144,7 +144,7 @@ class Decider:
         return NOT_ASKED if self.config.fill == "asked" and not gap.asked else ""
 
     def skips(self, gap: Gap, presence: float | None) -> str:
-        """Why no value need be predicted for a gap: no statement about it could be written. Empty where one may be."""
+        """The reason why a gap needs no prediction, as no statement about it could be written; empty where one could."""
         if not_asked := self.not_asked(gap):
             return not_asked
         key = self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
@@ -161,7 +161,7 @@ class Decider:
         return self.calibration.presence(key, presence, gap.field.class_name, has_place=gap.asked)
 
     def decided(self, prediction: Prediction) -> Decision:
-        """The decision on a prediction. Of a date as many parts are kept as reach the threshold."""
+        """The decision on a prediction. Only the parts of a date that reach the threshold are kept."""
         decisions = [self._decided(part) for part in by_precision(prediction)]
         written = [decision for decision in decisions if not decision.why_not]
         return written[-1] if written else decisions[0]

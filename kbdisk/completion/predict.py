@@ -248,7 +248,7 @@ class GapPredictor:
             )
         return predictions
 
-    # ------------------------------------------------------------ which tokens
+    # ------------------------------------------------------------ choosing tokens
 
     def _presence(self, batch: Batch, given: Beliefs) -> Mapping[int, Presence]:
         """The presence of each asked token."""
@@ -331,7 +331,7 @@ class GapPredictor:
             and slots[leaf].fill >= MIN_FILL_RATIO * max_fill[leaf[at]]
         }
 
-    # ------------------------------------------------------------ which values
+    # ------------------------------------------------------------ predicting values
 
     def _predict_values(
         self,
@@ -456,7 +456,7 @@ def _probabilities(logits: Tensor) -> list[float]:
 
 
 def leading_slots(fields: Mapping[str, Fields], slots: Sequence[Slot]) -> set[int]:
-    """The slots whose presence is that of a property as a whole, of every property that may be filled."""
+    """For every property that may be filled, the slot whose presence stands for the presence of the property."""
     leading = set()
     for of_class in fields.values():
         places: dict[Field, dict[Path, tuple[int, int]]] = {}

@@ -105,7 +105,7 @@ class PredictedPlan(Protocol):
         """Whether all gaps are predicted, so that other thresholds need no new prediction."""
 
     def about(self) -> Mapping[str, Any]:
-        """What the predictions depend on."""
+        """The inputs that the predictions depend on."""
 
     def __iter__(self) -> Iterator[tuple[Planned, list[Prediction]]]: ...
 
@@ -138,7 +138,7 @@ class Predictions:
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """What the predictions depend on."""
+        """The inputs that the predictions depend on."""
         return self._about()
 
     @classmethod

@@ -1,8 +1,8 @@
 """Why a value was, or would be, filled in: the parts of its confidence, and its attribution.
 
-The question is about one property of one entity, a composite as a whole. A value that stands there is hidden, with all that
-would give it away, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no
-model predicts the value. Otherwise the value is predicted as completing does it, and attributed by `attribution`.
+The question is about one property of one entity, a composite as a whole. A given value is hidden, with everything that would
+reveal it, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no model predicts the
+value. Otherwise the value is predicted as in completing, and attributed by `attribution`.
 
 T tokens
 """
@@ -111,7 +111,7 @@ class Question:
         return Decider(self.trained, config, calibrations.unlike if is_unlike else calibrations.like)
 
     def _given_at(self, path: Path) -> Any:
-        """The given value at the path of what is filled as one."""
+        """The given value at the path of a field."""
         return part_of(self.schema_property.kind, self.given, path[len(self.property_path) :])
 
     @property
@@ -141,8 +141,8 @@ class Question:
         if not any(rule.target == self.property_path for rule in self.schema.rules or ()):
             return None
         hidden = self._without_value()
-        others = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
-        rule_filler = RuleFiller(self.schema, others, "likely")
+        source_entities = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
+        rule_filler = RuleFiller(self.schema, source_entities, "likely")
         is_asked = bool(self.given_by) or self.property_path in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.occupied, *self.reading.absent, *made} - {self.property_path}
@@ -274,7 +274,9 @@ class Question:
     def _why_none(self, fields: Fields, target: Path) -> str:
         field, left_out = fields.fields.get(pattern(target)), self.codec.left_out.items()
         reasons = (
-            reason for (of, path), reason in left_out if of == self.schema_class.name and are_nested(path, target)
+            reason
+            for (class_name, path), reason in left_out
+            if class_name == self.schema_class.name and are_nested(path, target)
         )
         return (field.why_not if field is not None else "") or next(reasons, "no value to learn from")
 
@@ -284,8 +286,8 @@ class Question:
         slots = {spot.slot: spot.path for spot in gap.spots}
         hidden = {leaf for leaf in reading.leaves if is_below(leaf, gap.path) and (leaf in slots.values())}
         batch = self._encoded(reading, [slot for slot, path in slots.items() if path not in hidden])
-        there = set(batch.slot.tolist())
-        if uncoded := {path for slot, path in slots.items() if path in hidden and slot not in there}:
+        encoded_slots = set(batch.slot.tolist())
+        if uncoded := {path for slot, path in slots.items() if path in hidden and slot not in encoded_slots}:
             leaves = {leaf: value for leaf, value in reading.leaves.items() if leaf not in uncoded}
             asked = [slot for slot, path in slots.items() if path not in leaves]
             batch = self._encoded(reading._replace(leaves=leaves), asked)
@@ -426,7 +428,7 @@ def _without(tree: Tree, path: Path) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A prediction, the probability that the entity has the property, and the probability that the value is right if so."""
+    """A prediction, with the presence of the property and the correctness of the value."""
 
     prediction: Prediction
     presence: float | None
@@ -441,7 +443,7 @@ def _presence_parts(trained: Trained, prediction: Prediction) -> PresenceParts |
 
 
 def judgement(decider: Decider, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
-    """The prediction for one gap of one entity as completing would have it, by the given values alone."""
+    """The prediction for a gap of an entity as in completing, from the given values alone."""
     [[prediction]] = predictor.predict(batch, [id], [[gap]], 0)
     decision = decider.decided(prediction)
     return Judgement(decision.prediction, decision.presence, decision.correctness, decision.why_not)
