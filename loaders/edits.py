@@ -25,7 +25,7 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def spliced(text: bytes, changes: Iterable[Change]) -> bytes:
+def apply_changes(text: bytes, changes: Iterable[Change]) -> bytes:
     """The text with changes that do not overlap; every other byte as it was."""
     pieces, last = [], 0
     for start, end, new in sorted(changes):

@@ -8,7 +8,7 @@ A target is a temporary file beside the target's name until it is complete, and 
 belong together take their names once all of them are complete. `-` is standard output, streamed; so is a target that
 is a pipe or a device.
 
-Every fault of the file system or of a compressed stream becomes one LoadError or WriteError here, whoever reads or writes.
+Every fault of the file system or of a compressed stream becomes one LoadError or WriteError here.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _CheckedStream(io.RawIOBase):
 
 
 class _Zstd:
-    """Zstandard frames one after the other. zstandard's own reader takes a file cut short for a whole one."""
+    """Zstandard frames one after the other. zstandard's own reader takes a truncated file for a complete one."""
 
     def __init__(self, raw: IO[bytes], name: str) -> None:
         self.raw = raw
@@ -199,20 +199,20 @@ def stored_length(path: Path, kind: str, text: IO[bytes]) -> int | None:
     """The length of the members at the start of a compressed file that decompress to a text; None where none do."""
     text.seek(0)
     with path.open("rb") as raw:
-        member, rest, read = _member(kind, str(path)), b"", 0
-        while chunk := rest or raw.read(_COMPRESSED_CHUNK):
-            read += 0 if rest else len(chunk)
-            rest = b""
+        member, unused, read = _member(kind, str(path)), b"", 0
+        while chunk := unused or raw.read(_COMPRESSED_CHUNK):
+            read += 0 if unused else len(chunk)
+            unused = b""
             data = member.decompress(chunk)
             if text.read(len(data)) != data:
                 return None
             if member.eof:
-                rest = member.unused_data
+                unused = member.unused_data
                 member = _member(kind, str(path))
-                here = text.tell()
+                member_start = text.tell()
                 if not text.read(1):
-                    return read - len(rest)
-                text.seek(here)
+                    return read - len(unused)
+                text.seek(member_start)
     return None
 
 
@@ -267,8 +267,8 @@ class Source:
         """LoadError where the source is empty."""
         with self.open() as stream:
             if not stream.read(1):
-                what = f"nothing inside its {self.compression}" if self.compression else "an empty file"
-                raise LoadError(self.name, f"expected some data, got {what}.")
+                content = f"nothing inside its {self.compression}" if self.compression else "an empty file"
+                raise LoadError(self.name, f"expected some data, got {content}.")
 
     @cached_property
     def compression(self) -> str | None:
@@ -423,7 +423,7 @@ def writing(
 ) -> Iterator[BinaryIO]:
     """A stream whose bytes become `target`, all of them or none: at once, or with all of `several`, the last one first.
 
-    What is new has owner, mode and attributes of the file that it is `like`; what is replaced keeps its own.
+    A new file takes owner, mode and attributes of the file `like`; a replaced file keeps its own.
     """
     if str(target) == "-":
         with standard_output() as stream:
@@ -440,7 +440,7 @@ def writing(
             with Path(target).open("wb") as file:
                 yield file
             return
-        place = Path(target).resolve()  # a symbolic link stays one: what it points to is replaced
+        place = Path(target).resolve()  # a symbolic link stays: the file that it points to is replaced
         model = Path(like) if mode is None and like is not None else None if mode is None else place
         if several is not None:
             names = contextlib.ExitStack()
@@ -474,10 +474,10 @@ def _is_copy(name: str, target: str) -> bool:
 
 @contextlib.contextmanager
 def standard_output(*, styled: bool = False) -> Iterator[BinaryIO]:
-    """Standard output, flushed at the end. A reader who has had enough is no fault: BrokenPipeError passes.
+    """Standard output, flushed at the end. A reader that stops early is no fault: BrokenPipeError passes.
 
-    A terminal is shown data with what would steer it escaped; what is `styled` steers it on purpose. A file or a pipe
-    gets every byte as it is.
+    On a terminal control characters in the data are escaped, unless the output is `styled` by kbdisk itself. A file or a
+    pipe gets every byte as it is.
     """
     if sys.stdout is None:
         raise WriteError("<stdout>", "standard output is closed.")
@@ -532,7 +532,7 @@ def _mode(path: Path, name: str) -> int | None:
 
 @contextlib.contextmanager
 def temporary() -> Iterator[BinaryIO]:
-    """A file without a name, for what is read again before it is closed. That it cannot be closed well is no fault."""
+    """A file without a name, for data that is read again before it is closed. Errors on closing are ignored."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
     try:
         yield cast(BinaryIO, file)
@@ -549,7 +549,7 @@ def spooled(owner: object, max_bytes_in_memory: int) -> BinaryIO:
 
 
 def sidecar_of(target: str | os.PathLike[str]) -> Path:
-    """The sidecar with the provenance of a target's new values: one per file, also where links lead to it."""
+    """The sidecar with the provenance of a target's new values: one per file, however many links lead to it."""
     return Path(f"{_resolved_name(target)}{SIDECAR}")
 
 
@@ -578,8 +578,10 @@ def refuse_odd(sidecar: Path) -> None:
     """Refuse a sidecar path that is no regular file, before anything is written."""
     mode = _mode(sidecar, str(sidecar))
     if mode is not None and not stat.S_ISREG(mode):
-        what = "a directory" if stat.S_ISDIR(mode) else "a device or a pipe"
-        raise WriteError(str(sidecar), f"expected a file, got {what}. Move it away: what is filled in is told there.")
+        kind = "a directory" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise WriteError(
+            str(sidecar), f"expected a file, got {kind}. Move it away: the provenance of new values goes there."
+        )
 
 
 def refuse_in_place(target: str) -> None:
@@ -599,14 +601,14 @@ def refuse_long_names(target: str) -> None:
     try:
         longest_name, longest_path = os.pathconf(folder, "PC_NAME_MAX"), os.pathconf(folder, "PC_PATH_MAX")
     except (OSError, ValueError):
-        return  # there is no such folder, which is reported on writing
+        return  # the folder is missing, which is reported on writing
     for suffix in (SIDECAR, f"{BEFORE}-99"):
         name, path = len(os.fsencode(Path(real).name + suffix)), len(os.fsencode(real + suffix))
         if name > longest_name or path >= longest_path:
             max_bytes = longest_name - len(suffix) if name > longest_name else longest_path - 1 - len(suffix)
-            what = "name" if name > longest_name else "path"
-            got = (name if what == "name" else path) - len(suffix)
-            problem = f"expected a {what} of at most {max_bytes} bytes, got {got}: a file beside it ends in {SIDECAR}."
+            noun = "name" if name > longest_name else "path"
+            got = (name if noun == "name" else path) - len(suffix)
+            problem = f"expected a {noun} of at most {max_bytes} bytes, got {got}: a file beside it ends in {SIDECAR}."
             raise WriteError(target, f"{problem} Choose a shorter one.")
 
 
@@ -643,11 +645,11 @@ def compressing(file: BinaryIO, kind: str | None, *, lazily: bool = False) -> It
         yield file
         return
     if lazily:
-        kept = io.BytesIO()
-        yield kept
-        if kept.tell():
+        compressed = io.BytesIO()
+        yield compressed
+        if compressed.tell():
             with compressing(file, kind) as stream:
-                stream.write(kept.getbuffer())
+                stream.write(compressed.getbuffer())
         return
     with _compressor(file, kind) as stream:
         yield cast(BinaryIO, stream)

@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A row of FORMATS: the suffixes of its files, what reads and writes it, and what is true of it."""
+    """A row of FORMATS: the suffixes of its files, the module that reads and writes it, and its properties."""
 
     suffixes: tuple[str, ...]
     module: Part  # a FormatModule; its name where it is imported when first used
     is_rdf: bool = False
     is_written: bool = True
-    may_be_empty: bool = False  # whether an empty file is one without entities
-    has_brackets: bool = False  # anonymous ones, into which a value can go
-    has_blocks: bool = False  # whether filled values stand in blocks of their own, which say so
+    may_be_empty: bool = False  # whether an empty file is valid, and has no entities
+    has_brackets: bool = False  # anonymous brackets `[ ... ]`, into which a value can go
+    has_blocks: bool = False  # whether filled values stand in marked blocks
     is_restored_at_once: bool = False  # whether filled values are taken out all at once, or not at all
     has_records: bool = False  # whether each record is an entity, whatever its id
     counts_records: bool = False  # whether the position of an entity is its number, not its line
@@ -57,7 +57,7 @@ class Format:
 
 
 class FormatModule(Protocol):
-    """What a format's module offers."""
+    """The functions of a format's module."""
 
     def load(self, source: Source, format: str, options: Options) -> KB:
         """A KB over the source."""
@@ -304,12 +304,13 @@ class WritePlan:
         insert: bool,
         mixed: bool = False,
     ) -> WritePlan:
-        """Decide how to write, and refuse what makes no sense. `mixed` items come from several sources, none of which is written back."""
+        """Decide how to write, and refuse options that contradict each other. `mixed` items come from several sources, none of
+        which is written back."""
         origins, completions, items = origins_of(items, mixed)
         kb = origins[0] if len(origins) == 1 and not mixed else None
         name = format_of_target(kb, str(target), format)
         is_update = name == "sparql-update" and kb is not None and kb.updates and completions and items is not kb
-        only_new = only_new or name == "quickstatements" or is_update  # the receiver has the rest
+        only_new = only_new or name == "quickstatements" or is_update  # the receiver has the other statements
         keeps_source = kb is not None and completions and not only_new and kb.keeps(name)
         if insert and not (keeps_source and kb is not None and kb.keeps_bytes(name)):
             raise ConfigError(setting("insert"), "needs the format of the source, and all of it. Leave it out.")
@@ -368,7 +369,7 @@ class WritePlan:
             self.items = Units(self.kb.options.units).bare(self.items, refused)
         compression = compression_of(self.target)
         if self.kb is not None:
-            report = self._kept(self.kb, cast(Iterable[Completion], self.items), file, compression)
+            report = self._write_kept(self.kb, cast(Iterable[Completion], self.items), file, compression)
         else:
             module = module_of(self.format)
             is_rdf = FORMATS[self.format].is_rdf
@@ -384,7 +385,7 @@ class WritePlan:
             warnings.warn(f"{self.target}: {FORMULAS_KEPT.format(report.formulas)}", KBDiskWarning, stacklevel=2)
         return report
 
-    def _kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, compression: str | None) -> Report:
+    def _write_kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, compression: str | None) -> Report:
         """The whole source with the new values: its bytes as they are stored, where possible."""
         keeps_bytes, source = kb.keeps_bytes(self.format), kb.source
         if keeps_bytes and kb.appends and not self.insert and source is not None and source.compression == compression:
@@ -398,10 +399,10 @@ class WritePlan:
             return kb.translate(completions, stream, self.format)
 
 
-def format_of_target(kb: KB | None, target: str, wanted: str | None) -> str:
+def format_of_target(kb: KB | None, target: str, named_format: str | None) -> str:
     """The format of a target: the wanted one, else that of a source with the same suffix, else by the target's name."""
-    name = format_named(wanted, "to") if wanted else format_of(without_compression(target))
-    if not wanted and kb is not None and kb.path is not None:
+    name = format_named(named_format, "to") if named_format else format_of(without_compression(target))
+    if not named_format and kb is not None and kb.path is not None:
         is_same_format = name == format_of(without_compression(kb.path.name)) or _is_same(kb.path, target)
         name = kb.format if is_same_format or target == "-" else name
     if name is None:
@@ -434,9 +435,9 @@ def _fillable(
     """The items with the values of earlier completions, and without filled values for paths that have a value."""
     for item in items:
         if not isinstance(item, Completion):
-            yield _with_made(item)
+            yield _add_made_values(item)
             continue
-        entity = _with_made(item.entity)
+        entity = _add_made_values(item.entity)
         fillable = {
             path: filled_value
             for path, filled_value in item.filled.items()
@@ -446,6 +447,6 @@ def _fillable(
         yield Completion(entity, fillable)
 
 
-def _with_made(entity: Entity) -> Entity:
-    """An entity with the values that an earlier completion wrote into its source: they are kept as given values are."""
+def _add_made_values(entity: Entity) -> Entity:
+    """An entity with the values that an earlier completion wrote into its source: they are kept like given values."""
     return replace(entity, tree=with_values(entity.tree, entity.made), made=None) if entity.made else entity

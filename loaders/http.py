@@ -85,7 +85,7 @@ def _request(url: str, form: bytes, accept: str) -> urllib.request.Request:
     try:
         return urllib.request.Request(url, form, headers, method="POST")
     except ValueError as error:
-        raise LoadError(url, f"expected a web address, got one that cannot be: {error}. Check it.") from None
+        raise LoadError(url, f"expected a valid web address, got an invalid one: {error}. Check it.") from None
 
 
 @cache

@@ -33,7 +33,7 @@ MISSING_BESIDE_NUMBERS = frozenset({"NA", "na", "none", "-", "--", "?"})
 
 @dataclass(frozen=True)
 class Options:
-    """How a source is to be read: frozen, so that a reader can be made again from it. Each format takes what concerns it."""
+    """How a source is to be read: frozen, so that a reader can be made again from it. Each format uses the options that concern it."""
 
     id: Path | None = None  # where an entity's id stands; None: a sensible default
     items: Path | None = None  # where the list of entities stands in a JSON document; None: found by its shape
@@ -131,32 +131,34 @@ MAX_PLACES_SHOWN = 5  # places kept for each oddity
 
 
 class Oddities:
-    """Oddities in the input that were read all the same: how often each occurred, and its first places."""
+    """Oddities in the input, which was read all the same: the count of each oddity, and its first places."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.places: dict[str, list[str]] = {}
         self._at_end: dict[str, str] = {}  # of oddities with one warning after all is read: the first place
 
-    def note(self, what: str, where: str, *, at_end: bool = False) -> None:
+    def note(self, oddity: str, where: str, *, at_end: bool = False) -> None:
         """Count an oddity; the first of its kind is also a Python warning, or one with the count when all is read."""
         if at_end:
-            self._at_end.setdefault(what, where)
-        elif what not in self.counts:
-            warnings.warn(f"{where}: {what}", KBDiskWarning, stacklevel=3)
-        self.counts[what] = self.counts.get(what, 0) + 1
-        places = self.places.setdefault(what, [])
+            self._at_end.setdefault(oddity, where)
+        elif oddity not in self.counts:
+            warnings.warn(f"{where}: {oddity}", KBDiskWarning, stacklevel=3)
+        self.counts[oddity] = self.counts.get(oddity, 0) + 1
+        places = self.places.setdefault(oddity, [])
         if len(places) < MAX_PLACES_SHOWN:
             places.append(where)
 
     def all_read(self) -> None:
         """Warn of the oddities that wait for the end."""
-        for what, where in self._at_end.items():
-            count = self.counts[what]
-            warnings.warn(f"{where}: {what}{f' ({count:,} in all)' if count > 1 else ''}", KBDiskWarning, stacklevel=3)
+        for oddity, where in self._at_end.items():
+            count = self.counts[oddity]
+            warnings.warn(
+                f"{where}: {oddity}{f' ({count:,} in all)' if count > 1 else ''}", KBDiskWarning, stacklevel=3
+            )
 
     def clear(self) -> None:
-        """Forget all, as the source is read from its start again."""
+        """Forget all oddities, as the source is read from its start again."""
         self.counts.clear()
         self.places.clear()
         self._at_end.clear()
@@ -315,8 +317,8 @@ class KB(ABC):
         """The entities with the units that the user gave."""
         units = Units(self.options.units)
         yield from map(units.measured, entities)
-        for what in units.oddities():
-            self.odd.note(what, self.name)
+        for oddity in units.oddities():
+            self.odd.note(oddity, self.name)
 
     def __len__(self) -> int:
         if self._length is None:
@@ -419,18 +421,18 @@ def origins_of(
     if isinstance(items, KB):
         return (items,), True, items
     if not isinstance(items, list | tuple):
-        rest = iter(items)
-        first = next(rest, None)
+        remaining = iter(items)
+        first = next(remaining, None)
         first_items = [] if first is None else [first]
         return (
             _sources_of(first_items),
             isinstance(first, Completion),
-            _of_one_source(itertools.chain(first_items, rest), mixed),
+            _of_one_source(itertools.chain(first_items, remaining), mixed),
         )
     sources = _sources_of(items)
     completions = bool(items) and all(isinstance(item, Completion) and _entity_of(item).source for item in items)
     if sum(kb.joins for kb in sources) > 1:
-        _refuse_alike(items)
+        _refuse_same_labels(items)
     return sources, completions, sorted(items, key=_position_of) if completions and len(sources) == 1 else items
 
 
@@ -440,7 +442,7 @@ def _sources_of(items: Iterable[Entity | Completion]) -> tuple[KB, ...]:
     return tuple({id(source): source for source in every if source is not None}.values())
 
 
-def _refuse_alike(items: Iterable[Entity | Completion]) -> None:
+def _refuse_same_labels(items: Iterable[Entity | Completion]) -> None:
     """WriteError where blank nodes of two sources have the same label, as they are not the same node."""
     source_of_label: dict[str, KB | None] = {}
     for entity in map(_entity_of, items):
@@ -453,16 +455,16 @@ def _refuse_alike(items: Iterable[Entity | Completion]) -> None:
 
 def _node_ids(entity: Entity) -> Iterator[str]:
     """The ids of nodes in an entity's tree."""
-    rest: list[Any] = [entity.tree]
-    while rest:
-        part = rest.pop()
+    pending: list[Any] = [entity.tree]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Link):
             yield part.id
         elif isinstance(part, dict):
             yield str(part.get("@id", ""))
-            rest.extend(part.values())
+            pending.extend(part.values())
         elif isinstance(part, list):
-            rest.extend(part)
+            pending.extend(part)
 
 
 def _of_one_source(items: Iterator[Entity | Completion], mixed: bool) -> Iterator[Entity | Completion]:

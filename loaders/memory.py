@@ -1,7 +1,7 @@
 """Sources in memory: a list of dicts or of entities, a pandas frame, an Arrow stream, an rdflib graph.
 
 Values may be Python's, numpy's or pandas'; None, NaN, NaT and NA are gaps that are asked for. The source is never changed.
-Nothing heavy is imported to recognise an object: whoever made it has imported its library.
+Nothing heavy is imported to recognise an object: the caller has imported its library.
 
 The index of a frame holds the ids: rows go by its labels, also by those that pandas counts by default, from 0, where no
 column is named as that of ids, so that a part of a frame has the ids of the frame. Where two rows have the same label,
@@ -47,7 +47,7 @@ def load(source: Any, options: Options) -> KB:
     if hasattr(source, "__arrow_c_stream__"):
         return load_arrow(source, options)
     if isinstance(source, Iterator):
-        raise LoadError(IN_MEMORY, "expected what can be read again, got a generator. Pass a list of it.")
+        raise LoadError(IN_MEMORY, "expected data that can be read again, got a generator. Pass a list of it.")
     if isinstance(source, Iterable) and not isinstance(source, Mapping):
         return ListKB(source, options)
     raise LoadError(IN_MEMORY, f"expected {ACCEPTED}, got a {type(source).__name__}.")
@@ -80,7 +80,7 @@ class ListKB(KB):
             return replace(item, position=position, source=self)
         if not isinstance(item, Mapping):
             raise ValueError(f"expected a dict or an entity, got a {type(item).__name__}.")
-        tree: Tree = tree_of(item, lambda what: self.odd.note(what, f"{self.name}, item {position}"))
+        tree: Tree = tree_of(item, lambda oddity: self.odd.note(oddity, f"{self.name}, item {position}"))
         naming.settle(tree)
         id = naming.id_of(tree)
         if id is None and naming.key is not None:
@@ -127,7 +127,7 @@ class FrameKB(KB):
         """One entity for each row."""
         if self.layout.doubt:
             self.odd.note(self.layout.doubt, self.name)
-        wanted = set(self.options.classes)
+        wanted_classes = set(self.options.classes)
         for start in range(0, len(self.frame), ROWS_PER_BATCH):
             part = self.frame.iloc[start : start + ROWS_PER_BATCH]
             columns = [self._values(part.iloc[:, i], path) for i, path in enumerate(self.paths)]
@@ -136,7 +136,7 @@ class FrameKB(KB):
                 id = self._id(position, values)
                 if id is None:
                     self.skip(LoadError(f"{self.name}, row {position}", "expected an id, got none. Fill it in."))
-                elif not wanted or not wanted.isdisjoint(classes):
+                elif not wanted_classes or not wanted_classes.isdisjoint(classes):
                     tree, label = self.layout.tree(values), self.layout.label_of(values)
                     nameless = self.index is None and self.layout.id is None
                     yield Entity(id, tree, classes, label, position=position, source=self, nameless=nameless)
@@ -155,7 +155,7 @@ class FrameKB(KB):
         values = []
         for raw in column.array if float32 else column.tolist():
             try:
-                value = value_of(raw, lambda what: self.odd.note(what, place))
+                value = value_of(raw, lambda oddity: self.odd.note(oddity, place))
             except ValueError as error:
                 raise LoadError(place, str(error)) from None
             if unit is not None and type(value) in (int, float, Decimal):
@@ -188,19 +188,19 @@ def frame(items: Iterable[Entity | Completion], like: pandas.DataFrame | None = 
                     raise WriteError(show(path), "the frame has no such column. Add it before.")
                 new[paths[column]][item.entity.position - 1] = value
     for i, values in new.items():
-        filled.isetitem(i, _with_values(filled.iloc[:, i], values))
+        filled.isetitem(i, _fill_column(filled.iloc[:, i], values))
     return filled
 
 
-def _with_values(column: pandas.Series[Any], values: dict[int, Any]) -> pandas.Series[Any]:
+def _fill_column(column: pandas.Series[Any], values: dict[int, Any]) -> pandas.Series[Any]:
     """The column with values in its gaps; its type changes only where they do not fit."""
     import pandas
 
     column = column.copy()
     for row, value in values.items():
-        given = value_of(column.iloc[row], lambda _: None)
-        if given is not None and not (isinstance(given, str) and given in Options.missing):
-            raise WriteError(f"{column.name}[{row}]", f"there is the value {given!r} already.")
+        given_value = value_of(column.iloc[row], lambda _: None)
+        if given_value is not None and not (isinstance(given_value, str) and given_value in Options.missing):
+            raise WriteError(f"{column.name}[{row}]", f"there is the value {given_value!r} already.")
         plain = _frame_value(value, column.dtype)
         if isinstance(column.dtype, pandas.CategoricalDtype) and plain not in column.cat.categories:
             column = column.cat.add_categories([plain])

@@ -80,18 +80,18 @@ class Endpoint(RdfKB):
         return format == "sparql-update"
 
     def translate(self, completions: Iterable[Completion], stream: BinaryIO, format: str) -> Report:
-        raise WriteError(self.name, "has nothing new to be told. Write its entities to another format.")
+        raise WriteError(self.name, "gets new values alone, and there are none. Write its entities to another format.")
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         """Hand the triples of some entities to `take`, which show the endpoint's predicates and value formats."""
-        names = self._queried() if self.options.query is not None else self._listed()
+        names = self._queried_iris() if self.options.query is not None else self._listed_iris()
         for answers in range(OBSERVED_BATCHES):
             batch = list(islice(names, BATCH_SIZE))
             if batch:
                 take(self._triples(batch, DEPTHS[1], answers))
 
     def _entities(self) -> Iterator[Entity]:
-        names = self._queried() if self.options.query is not None else self._listed()
+        names = self._queried_iris() if self.options.query is not None else self._listed_iris()
         answers = 0
         while batch := list(islice(names, BATCH_SIZE)):
             try:
@@ -103,11 +103,11 @@ class Endpoint(RdfKB):
 
     # ------------------------------------------------------------ names of entities
 
-    def _queried(self) -> Iterator[str]:
+    def _queried_iris(self) -> Iterator[str]:
         """The entities that the user's query names."""
         return iter(dict.fromkeys(self._select_iris(self.options.query or "")))
 
-    def _listed(self) -> Iterator[str]:
+    def _listed_iris(self) -> Iterator[str]:
         """All entities of the wanted classes in the order of their IRIs; a page begins where the last one ended."""
         last = ""
         while page := list(self._select_iris(_listing_query(self.options.classes, last))):
@@ -143,19 +143,19 @@ class Endpoint(RdfKB):
     def _batch(self, batch: list[str], answers: int) -> tuple[list[Entity], int]:
         """The entities of some IRIs in their order; those with deeper nodes are queried again, deeper."""
         entities: dict[str, Entity] = {}
-        wanted = batch
+        iris = batch
         for depth in DEPTHS:
-            quads = self._triples(wanted, depth, answers)
+            quads = self._triples(iris, depth, answers)
             answers += 1
-            deeper = _unfinished(quads, wanted, depth)
+            deeper = _unfinished(quads, iris, depth)
             if depth == DEPTHS[-1] and deeper:
                 self.odd.note(f"blank nodes nested deeper than {depth} levels, left out", f"{self.name}: {min(deeper)}")
                 deeper = set()
             trees = Trees(self.name, self.odd, self.names)
-            trees.add(_owned_quads(quads, [iri for iri in wanted if iri not in deeper], depth))
+            trees.add(_owned_quads(quads, [iri for iri in iris if iri not in deeper], depth))
             entities |= {entity.id: entity for entity in self.fold(trees)}
-            wanted = [iri for iri in wanted if iri in deeper]
-            if not wanted:
+            iris = [iri for iri in iris if iri in deeper]
+            if not iris:
                 break
         separate = [node for id, node in entities.items() if id.startswith("_:")]  # shared or on a circle
         return [entities[iri] for iri in batch if iri in entities] + separate, answers
@@ -246,9 +246,9 @@ def _class_patterns(name: str) -> Iterator[str]:
 
 def _fetching_query(iris: list[str], depth: int) -> str:
     """The query for the triples of some entities and of the nodes that belong to them, to a depth."""
-    these = " ".join(f"<{iri}>" for iri in iris)
-    branches = [f"{{ VALUES ?n {{ {these} }} ?n ?p ?o }}"]
-    way = f"VALUES ?n0 {{ {these} }}"
+    iri_list = " ".join(f"<{iri}>" for iri in iris)
+    branches = [f"{{ VALUES ?n {{ {iri_list} }} ?n ?p ?o }}"]
+    way = f"VALUES ?n0 {{ {iri_list} }}"
     for level in range(1, depth + 1):
         node = "?n" if level == depth else f"?n{level}"
         step = "?n{} ?p{} {} FILTER(isBlank({}) || REGEX(STR(?p{}), {}))"

@@ -159,7 +159,7 @@ class Violation(NamedTuple):
     """Values that violate a constraint, and the degree of it. Further values may mend a violation that is `pending`."""
 
     got: str
-    key: Hashable  # of these values
+    key: Hashable  # identifies these values
     degree: int = 1
     pending: bool = False
     path: Path = ()  # where the constraint has none
@@ -355,10 +355,10 @@ def _of_class(value: Any, name: str, is_of: ClassTest | None) -> bool | None:
 def _among(shape: ValueShape, typed: TypedValue) -> bool | None:
     if not shape.values:
         return True
-    wanted = {identity(value, typed.kind) for value in shape.values}
+    identities = {identity(value, typed.kind) for value in shape.values}
     if isinstance(typed.value, LinkValue):
-        wanted |= {identity(LinkValue(id)) for id in shape.values if isinstance(id, str)}
-    return None if isinstance(typed.value, Known) else typed.identity in wanted
+        identities |= {identity(LinkValue(id)) for id in shape.values if isinstance(id, str)}
+    return None if isinstance(typed.value, Known) else typed.identity in identities
 
 
 def _of_node_kind(shape: ValueShape, typed: TypedValue) -> bool | None:
@@ -526,10 +526,10 @@ def _has_value(constraint: Constraint, view: View, is_of: ClassTest | None) -> I
     known = {typed.identity for typed in typed_values}
     is_unknown = any(isinstance(typed.value, Known) for typed in typed_values)  # it may be the one
     for value in constraint.values if view.has_part_of(constraint.path) and not is_unknown else ():
-        wanted = view.read(constraint.path, value)
-        if wanted.identity not in known:
+        required = view.read(constraint.path, value)
+        if required.identity not in known:
             got = f"no {shown(value)}" if known else "none"
-            yield Violation(got, wanted.identity, pending=True)
+            yield Violation(got, required.identity, pending=True)
 
 
 def _each(constraint: Constraint, view: View, is_of: ClassTest | None) -> Iterator[Violation]:

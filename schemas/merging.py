@@ -13,7 +13,7 @@ from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 
 
-def merged(first: Any, second: Any) -> Any:
+def merge_kinds(first: Any, second: Any) -> Any:
     """The kind that takes the values of both; None where the kinds are too different."""
     if type(first) is not type(second) or not is_dataclass(first):
         return None
@@ -21,10 +21,10 @@ def merged(first: Any, second: Any) -> Any:
         return first
     row = row_of(first)
     merge = None if row is None else load_part(row.merge)
-    return (merge or _merged_fields)(first, second)
+    return (merge or _merge_fields)(first, second)
 
 
-def merged_numbers(first: Number, second: Number) -> Number | None:
+def merge_numbers(first: Number, second: Number) -> Number | None:
     """The union of numbers: the wider bounds, the more decimals."""
     transforms = {first.transform, second.transform} - {"auto"}
     if len(transforms) > 1 or (first.above, first.below) != (second.above, second.below):
@@ -45,26 +45,26 @@ def _decimals(number: Number) -> int | None:
     return 0 if number.integer and number.decimals is None else number.decimals
 
 
-def merged_labels(first: Category, second: Category) -> Category | None:
+def merge_labels(first: Category, second: Category) -> Category | None:
     """The union of categories: all labels."""
     if first.ordered or second.ordered:
         return None
     return Category(tuple(dict.fromkeys((*first.values, *second.values))), first.closed and second.closed)
 
 
-def merged_links(first: Link, second: Link) -> Link | None:
+def merge_links(first: Link, second: Link) -> Link | None:
     """The union of links: all ids, and the class if both lead to it."""
     values = tuple(dict.fromkeys((*first.values, *second.values))) if first.values and second.values else ()
     return Link(first.to if first.to == second.to else None, values)
 
 
-def merged_sets(first: Set, second: Set) -> Set | None:
+def merge_sets(first: Set, second: Set) -> Set | None:
     """The union of sets: that of their members."""
-    of = merged(first.of, second.of)
-    return None if of is None else Set(of, _widest(max, first.most, second.most))
+    members = merge_kinds(first.of, second.of)
+    return None if members is None else Set(members, _widest(max, first.most, second.most))
 
 
-def merged_texts(first: Text, second: Text) -> Text | None:
+def merge_texts(first: Text, second: Text) -> Text | None:
     """The union of texts in one language."""
     if first.language != second.language:
         return None
@@ -73,7 +73,7 @@ def merged_texts(first: Text, second: Text) -> Text | None:
     )
 
 
-def merged_dates(first: Date, second: Date) -> Date | None:
+def merge_dates(first: Date, second: Date) -> Date | None:
     """The union of dates: all parts, the wider bounds."""
     if (first.order, first.coarse) != (second.order, second.coarse):
         return None
@@ -85,9 +85,9 @@ def merged_dates(first: Date, second: Date) -> Date | None:
     )
 
 
-def merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
+def merge_quantities(first: Quantity, second: Quantity) -> Quantity | None:
     """The union of quantities that are learnt in the same unit and agree on the conversions of other units."""
-    value = merged(first.value, second.value)
+    value = merge_kinds(first.value, second.value)
     same_form = all(getattr(first, name) == getattr(second, name) for name in ("normal", "any_unit", "comma", "names"))
     units = dict.fromkeys((*first.units(), *second.units()))
     conversions = {unit: (first.conversion(unit), second.conversion(unit)) for unit in units}
@@ -107,7 +107,7 @@ def merged_quantities(first: Quantity, second: Quantity) -> Quantity | None:
     return replace(first, unit=unit, factors=factors, value=value, scales=scales)
 
 
-def _merged_fields(first: Any, second: Any) -> Any:
+def _merge_fields(first: Any, second: Any) -> Any:
     """The union of composites, field by field: kinds are merged, all other fields have to be equal."""
     changes: dict[str, Any] = {}
     for field in fields(first):
@@ -125,14 +125,14 @@ def _merged_fields(first: Any, second: Any) -> Any:
             merged_kinds = {
                 key: first_value[key]
                 if first_value[key] == second_value[key]
-                else merged(first_value[key], second_value[key])
+                else merge_kinds(first_value[key], second_value[key])
                 for key in first_value
             }
             if any(merged_kinds[key] is None and first_value[key] is not None for key in first_value):
                 return None
             changes[field.name] = merged_kinds
             continue
-        kind = merged(first_value, second_value)
+        kind = merge_kinds(first_value, second_value)
         if kind is None:
             return None
         changes[field.name] = kind

@@ -165,14 +165,14 @@ class Schema:
 
         An entity of no known class is of the class without a name, or, if it names no class, of the only one.
         """
-        by_iri = {of.iri: of for of in self.classes.values() if of.iri}
+        by_iri = {class_.iri: class_ for class_ in self.classes.values() if class_.iri}
         matches = [
-            of
+            class_
             for name in entity.classes
-            if (of := by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name))) is not None
+            if (class_ := by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name))) is not None
         ]
         if len(matches) > 1:  # the schema's order counts, not the entity's
-            return next(of for of in self.classes.values() if any(of is match for match in matches))
+            return next(class_ for class_ in self.classes.values() if any(class_ is match for match in matches))
         if matches:
             return matches[0]
         if len(self.classes) == 1 and not entity.classes:
@@ -181,11 +181,11 @@ class Schema:
 
     def id_of(self, entity: Entity) -> str:
         """The id by which links name an entity: the value at its class's id, unless the source itself gives an id."""
-        of = self.class_of(entity)
-        if of is None or of.id is None or "@id" in entity.tree or RDF_ID.match(entity.id):
+        class_ = self.class_of(entity)
+        if class_ is None or class_.id is None or "@id" in entity.tree or RDF_ID.match(entity.id):
             return entity.id
         try:
-            value = at(entity.tree, of.id)
+            value = at(entity.tree, class_.id)
         except KeyError:
             return entity.id
         id = value if isinstance(value, str) else numerals.show(value) if type(value) is int else ""
@@ -193,20 +193,20 @@ class Schema:
 
     def apply(self, entity: Entity) -> Entity:
         """A copy of the entity with each value in the one form of its kind."""
-        of = self.class_of(entity)
-        if of is None:
+        class_ = self.class_of(entity)
+        if class_ is None:
             return entity
         tree = entity.tree
-        for path, _, value in self.applied(of, entity):
+        for path, _, value in self.applied(class_, entity):
             if value is not None or not isinstance(at(tree, path), dict | list):  # an empty part stays a part
                 tree = with_value(tree, path, value)
         return replace(entity, tree=tree)
 
     def leaves(self, entity: Entity, *, ignored: bool = False) -> dict[Path, Any]:
         """The known leaf values that fit, by path; those of ignored properties only if `ignored`."""
-        of = self.class_of(entity)
+        class_ = self.class_of(entity)
         leaves: dict[Path, Any] = {}
-        for path, property_, value in self.applied(of, entity) if of else ():
+        for path, property_, value in self.applied(class_, entity) if class_ else ():
             if (ignored or property_.role != "ignore") and value is not None and not isinstance(value, Known):
                 leaves |= {(*path, *within): leaf for within, leaf in split_kind(property_.kind, value).items()}
         return leaves
@@ -223,31 +223,31 @@ class Schema:
 
     def check(self, entity: Entity) -> list[Misfit]:
         """The misfits of an entity, as far as it alone shows them."""
-        of = self.class_of(entity)
-        if of is None:
+        class_ = self.class_of(entity)
+        if class_ is None:
             return [
                 Misfit((), f"expected a class of {', '.join(self.classes)}, got {', '.join(entity.classes) or 'none'}")
             ]
         misfits: list[Misfit] = []
-        fitting = {path for path, _, value in self.applied(of, entity, misfits) if value is not None}
+        fitting = {path for path, _, value in self.applied(class_, entity, misfits) if value is not None}
         bad = {misfit.path for misfit in misfits}
-        for path, property_ in of.properties.items():
+        for path, property_ in class_.properties.items():
             if property_.required and path not in fitting and path not in bad:
                 misfits.append(Misfit(path, "expected a value, got none"))
-        return [*misfits, *self._wrong_results(of, entity), *self._violations(of, entity)]
+        return [*misfits, *self._wrong_results(class_, entity), *self._violations(class_, entity)]
 
     def unknown(self, entity: Entity) -> Iterator[Path]:
         """The paths of an entity that belong to no property."""
-        of = self.class_of(entity)
+        class_ = self.class_of(entity)
         for path, _ in walk(entity.tree):
-            if of is None or not of.knows(tuple(key for key in path if isinstance(key, str))):
+            if class_ is None or not class_.knows(tuple(key for key in path if isinstance(key, str))):
                 yield path
 
     def applied(
-        self, of: Class, entity: Entity, misfits: list[Misfit] | None = None
+        self, class_: Class, entity: Entity, misfits: list[Misfit] | None = None
     ) -> Iterator[tuple[Path, Property, Any]]:
         """The values of a class's properties that are there and fit, by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
-        for path, property_ in of.beginning(entity.tree):
+        for path, property_ in class_.beginning(entity.tree):
             try:
                 value = at(entity.tree, path)
             except KeyError:
@@ -260,22 +260,22 @@ class Schema:
                 continue
             yield path, property_, value
 
-    def view(self, of: Class, entity: Entity) -> View:
+    def view(self, class_: Class, entity: Entity) -> View:
         """An entity's values, as constraints take them."""
-        return View(of.properties, entity.tree, self.missing, id=of.id)
+        return View(class_.properties, entity.tree, self.missing, id=class_.id)
 
-    def _violations(self, of: Class, entity: Entity) -> Iterator[Misfit]:
+    def _violations(self, class_: Class, entity: Entity) -> Iterator[Misfit]:
         """The constraints that an entity's own values violate."""
-        view = self.view(of, entity)
-        for constraint in of.constraints:
+        view = self.view(class_, entity)
+        for constraint in class_.constraints:
             if not constraint.needs_classes:  # that is checked when all entities are known
                 for violation in violations(constraint, view):
                     yield Misfit(constraint.path or violation.path, problem_of(constraint, violation.got))
 
-    def _wrong_results(self, of: Class, entity: Entity) -> Iterator[Misfit]:
+    def _wrong_results(self, class_: Class, entity: Entity) -> Iterator[Misfit]:
         """Derived values that differ from the result of their formula."""
         leaves = self.leaves(entity, ignored=True)
-        for path, property_ in of.properties.items():
+        for path, property_ in class_.properties.items():
             result = property_.formula.of(leaves) if property_.formula else None
             given = leaves.get(path, leaves.get((*path, "value")))
             if result is not None and given is not None and not _close(result, given):
@@ -289,11 +289,11 @@ def of_one_class(properties: Mapping[Path, Property], name: str = "", **fields: 
 
 def names_of(schema: Schema) -> Iterable[str]:
     """Every path of a schema as text, for suggestions."""
-    return (show(path) for of in schema.classes.values() for path in of.properties)
+    return (show(path) for class_ in schema.classes.values() for path in class_.properties)
 
 
 def derived_values(
-    of: Class, leaves: Mapping[Path, Any], closed: Collection[Path] = ()
+    class_: Class, leaves: Mapping[Path, Any], closed: Collection[Path] = ()
 ) -> Iterator[tuple[Path, Property, Any]]:
     """The derived properties without a value, and the results of their formulas; none where a formula lacks a value.
 
@@ -302,7 +302,7 @@ def derived_values(
     known = dict(leaves)
     open_properties = {
         path: (property_, property_.formula)
-        for path, property_ in of.properties.items()
+        for path, property_ in class_.properties.items()
         if property_.formula is not None
         and property_.role != "ignore"
         and path not in closed
@@ -332,17 +332,21 @@ def _result_of_kind(kind: Kind, result: float | bool) -> Any:
     return Quantity(result, kind.unit) if isinstance(kind, QuantityKind) else result
 
 
-def unknown_to(of: Class, path: Path, more: Iterable[Path] = ()) -> str:
+def unknown_to(class_: Class, path: Path, more: Iterable[Path] = ()) -> str:
     """The problem with a path of which a model of a class knows nothing: ignored by the schema, an id, or no property.
 
     `more` are paths that the model knows beside the properties.
     """
-    ignored = {known for known, property_ in of.properties.items() if property_.role == "ignore"}
-    if of.id is not None and path[: len(of.id)] == of.id and (of.id in ignored or of.id not in of.properties):
+    ignored = {known for known, property_ in class_.properties.items() if property_.role == "ignore"}
+    if (
+        class_.id is not None
+        and path[: len(class_.id)] == class_.id
+        and (class_.id in ignored or class_.id not in class_.properties)
+    ):
         return "expected a property that the model learnt, got the id of entities."
     if any(path[: len(head)] == head for head in ignored):
         return "expected a property that the model learnt, got one that its schema leaves out (role: ignore)."
-    known = dict.fromkeys(show(name) for name in (*of.properties, *more) if name not in ignored)
+    known = dict.fromkeys(show(name) for name in (*class_.properties, *more) if name not in ignored)
     return f"expected a property that the model knows.{did_you_mean(show(path), known)}"
 
 

@@ -31,18 +31,18 @@ class CrossEntityValidator:
         self.first_ids: dict[tuple[str, Path, int], str] = {}  # a unique value -> the first entity that has it
         self.results: dict[
             tuple[str, Path, int], tuple[int, str]
-        ] = {}  # what a value depends on -> the value, its text
+        ] = {}  # the values that it depends on -> the value, its text
         self.links: dict[tuple[str, Path, str], dict[str, list[str]]] = {}  # target -> the ids that link to it
         self.classes: dict[str, tuple[str, ...]] = {}  # by id
         self.interned: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self.link_classes = {name: dict(_link_classes(of)) for name, of in schema.classes.items()}
+        self.link_classes = {name: dict(_link_classes(class_)) for name, class_ in schema.classes.items()}
         self.linked_constraints = {
             name: [
                 constraint
-                for constraint in of.constraints
+                for constraint in class_.constraints
                 if constraint.needs_classes or constraint.kind in ("unique", "inverse")
             ]
-            for name, of in schema.classes.items()
+            for name, class_ in schema.classes.items()
         }
         self.needs_classes = any(self.link_classes.values()) or any(self.linked_constraints.values())
         self.owners: dict[tuple[str, Path, Hashable], str] = {}  # a value that is unique -> the entity that has it
@@ -55,23 +55,25 @@ class CrossEntityValidator:
         }
         self.checked = {
             name: [
-                (path, property_) for path, property_ in of.properties.items() if property_.unique or property_.depends
+                (path, property_)
+                for path, property_ in class_.properties.items()
+                if property_.unique or property_.depends
             ]
-            for name, of in schema.classes.items()
+            for name, class_ in schema.classes.items()
         }
 
-    def take(self, entity: Entity, of: Class | None) -> Iterator[Misfit]:
+    def take(self, entity: Entity, class_: Class | None) -> Iterator[Misfit]:
         """The misfits of an entity with those before it. An entity of no class may still be a target of links."""
         if self.needs_classes:
-            names = (*entity.classes, of.name) if of else entity.classes
+            names = (*entity.classes, class_.name) if class_ else entity.classes
             self.classes[entity.id] = self.interned.setdefault(names, names)
-        if of is None:
+        if class_ is None:
             return iter(())
-        misfits = list(self._not_unique(of, entity))
-        if self.checked[of.name] or self.link_classes[of.name]:
+        misfits = list(self._not_unique(class_, entity))
+        if self.checked[class_.name] or self.link_classes[class_.name]:
             leaves = self.schema.leaves(entity, ignored=True)  # an id is ignored, and unique all the same
-            self._note_links(of.name, entity.id, leaves)
-            misfits += self._not_functional(of.name, entity.id, leaves)
+            self._note_links(class_.name, entity.id, leaves)
+            misfits += self._not_functional(class_.name, entity.id, leaves)
         return iter(misfits)
 
     def at_the_end(self, hierarchy: Mapping[str, set[str]]) -> Iterator[tuple[str, Misfit, str]]:
@@ -91,43 +93,43 @@ class CrossEntityValidator:
             classes = self.classes.get(id)
             return self._is(classes, name, hierarchy) if classes and any(classes) else None
 
-        for of, constraint, entity in self.waiting:
+        for class_, constraint, entity in self.waiting:
             if constraint.kind == "inverse":
-                problems = self._without_link_back(of, constraint, entity)
+                problems = self._without_link_back(class_, constraint, entity)
             else:
-                violated = violations(constraint, self.schema.view(of, entity), is_of)
+                violated = violations(constraint, self.schema.view(class_, entity), is_of)
                 problems = (violation.got for violation in violated)
             for got in problems:
-                yield of.name, Misfit(constraint.path, problem_of(constraint, got)), entity.id
+                yield class_.name, Misfit(constraint.path, problem_of(constraint, got)), entity.id
 
-    def _not_unique(self, of: Class, entity: Entity) -> Iterator[Misfit]:
-        """Values that an entity before has, of constraints `unique`. Constraints that need later entities wait."""
-        view = self.schema.view(of, entity)
+    def _not_unique(self, class_: Class, entity: Entity) -> Iterator[Misfit]:
+        """Values of constraints `unique` that an earlier entity has. Constraints that need later entities wait."""
+        view = self.schema.view(class_, entity)
         for path, links in self.links_back.items():
             if ids := {id for typed in view.values(path) if (id := _id_of(typed.value))}:
                 links[entity.id] = ids
-        for constraint in self.linked_constraints[of.name]:
+        for constraint in self.linked_constraints[class_.name]:
             if constraint.kind == "unique":
                 for typed in view.values(constraint.path):
-                    owner = self.owners.setdefault((of.name, constraint.path, typed.identity), entity.id)
+                    owner = self.owners.setdefault((class_.name, constraint.path, typed.identity), entity.id)
                     if owner != entity.id:
                         got = f"{shown(typed.value)}, which {owner!r} has"
                         yield Misfit(constraint.path, problem_of(constraint, got))
             else:
-                kept = {key: entity.tree[key] for key in (constraint.path[0],) if key in entity.tree}
-                if kept or constraint.least:
-                    self.waiting.append((of, constraint, replace(entity, tree=kept, source=None)))
+                constrained = {key: entity.tree[key] for key in (constraint.path[0],) if key in entity.tree}
+                if constrained or constraint.least:
+                    self.waiting.append((class_, constraint, replace(entity, tree=constrained, source=None)))
 
-    def _without_link_back(self, of: Class, constraint: Constraint, entity: Entity) -> Iterator[str]:
+    def _without_link_back(self, class_: Class, constraint: Constraint, entity: Entity) -> Iterator[str]:
         """Linked entities that have links at the other path, but none back."""
-        for typed in self.schema.view(of, entity).values(constraint.path):
+        for typed in self.schema.view(class_, entity).values(constraint.path):
             target = _id_of(typed.value)
             back = self.links_back[constraint.other].get(target) if target else None
             if back and entity.id not in back:
                 yield f"{shown(typed.value)}, which has {_listed(sorted(back))} there"
 
     def _not_functional(self, class_name: str, id: str, leaves: Leaves) -> Iterator[Misfit]:
-        """Values of unique properties that an entity before has, and values that differ where they depend on the same."""
+        """Values of unique properties that an earlier entity has, and values that differ although those they depend on are equal."""
         for path, property_ in self.checked[class_name]:
             value = _text_under(leaves, path)
             if not value:
@@ -136,9 +138,11 @@ class CrossEntityValidator:
                 first = self.first_ids.setdefault((class_name, path, hash(value)), id)
                 if first != id:
                     yield Misfit(path, f"expected a value of its own, got that of {first!r}")
-            given = [_text_under(leaves, needed) for needed in property_.depends]
-            if property_.depends and all(given):
-                known, text = self.results.setdefault((class_name, path, hash(tuple(given))), (hash(value), value))
+            needed_texts = [_text_under(leaves, needed) for needed in property_.depends]
+            if property_.depends and all(needed_texts):
+                known, text = self.results.setdefault(
+                    (class_name, path, hash(tuple(needed_texts))), (hash(value), value)
+                )
                 if known != hash(value):
                     names = " and ".join(map(show, property_.depends))
                     yield Misfit(
@@ -157,11 +161,11 @@ class CrossEntityValidator:
 
     def _is(self, classes: tuple[str, ...], to: str, hierarchy: Mapping[str, set[str]]) -> bool:
         """Whether one of the classes, or of their superclasses, is the class `to` of the schema."""
-        wanted = {to, self.schema.classes[to].iri if to in self.schema.classes else to}
+        names_of_class = {to, self.schema.classes[to].iri if to in self.schema.classes else to}
         visited, ahead = set[str](), list(classes)
         while ahead:
             name = ahead.pop()
-            if name in wanted or last_word(name) == to:
+            if name in names_of_class or last_word(name) == to:
                 return True
             if name not in visited:
                 visited.add(name)
@@ -175,13 +179,13 @@ def _id_of(value: Any) -> str | None:
 
 
 def _listed(ids: list[str]) -> str:
-    rest = len(ids) - MAX_IDS_SHOWN
-    return ", ".join(ids[:MAX_IDS_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    hidden_count = len(ids) - MAX_IDS_SHOWN
+    return ", ".join(ids[:MAX_IDS_SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")
 
 
-def _link_classes(of: Class) -> Iterator[tuple[Path, str]]:
+def _link_classes(class_: Class) -> Iterator[tuple[Path, str]]:
     """The paths of links to a certain class, and that class."""
-    for path, leaf in of.leaves().items():
+    for path, leaf in class_.leaves().items():
         link = leaf.of if isinstance(leaf, Set) else leaf
         if isinstance(link, Link) and link.to is not None:
             yield path, link.to

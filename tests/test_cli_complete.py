@@ -664,7 +664,9 @@ def test_what_is_no_file_in_the_place_of_the_sidecar_is_refused_before_any_work(
     before = {one: one.is_file() and one.read_bytes() for one in place.iterdir()}
     status, out, err = few(*way)
     assert (status, out) == (2, "")
-    assert err == f"error: {sidecar}: expected a file, got {odd}. Move it away: what is filled in is told there.\n"
+    assert (
+        err == f"error: {sidecar}: expected a file, got {odd}. Move it away: the provenance of new values goes there.\n"
+    )
     assert {one: one.is_file() and one.read_bytes() for one in place.iterdir()} == before
 
 

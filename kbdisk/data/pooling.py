@@ -14,7 +14,7 @@ from typing import Any
 from kbdisk.data.slots import Place, Source, places_of
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind, leaves_of
-from kbdisk.schemas.merging import merged
+from kbdisk.schemas.merging import merge_kinds
 from kbdisk.schemas.property import Property, Role
 from kbdisk.schemas.schema import Schema
 
@@ -43,7 +43,7 @@ class Pools:
         for source in sorted(places, key=lambda source: source.class_name):
             own, leaf = shared[source], places[source].leaf
             members.setdefault(own, []).append(source.class_name)
-            leaves[own] = merged(leaves[own], leaf) if own in leaves else leaf
+            leaves[own] = merge_kinds(leaves[own], leaf) if own in leaves else leaf
         return cls(pooled, places, shared, {own: tuple(names) for own, names in members.items()}, leaves)
 
     def source(self, class_name: str, path: Path) -> Source:
@@ -63,7 +63,7 @@ class _Pool:
 
     def try_to_add(self, name: str, path: Path, property: Property) -> bool:
         """Add the property of another class, if it goes together with these; whether it does."""
-        kind = merged(self.kind, property.kind) if self.role == property.role else None
+        kind = merge_kinds(self.kind, property.kind) if self.role == property.role else None
         if kind is None:
             return False
         parts = _paths(path, kind)

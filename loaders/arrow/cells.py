@@ -41,7 +41,7 @@ DAY_SECONDS = 86_400
 
 
 def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType | None:
-    """The type to cast to, so that its Python values can be read whatever they are; None where it is not read."""
+    """The type to cast to before the values are read, so that every value has a Python form; None for a type that is not read."""
     import pyarrow as pa
 
     is_ = pa.types
@@ -137,8 +137,8 @@ def _date_of_ticks(ticks: int, digits: int, zone: str) -> Date:
 
 
 def _seconds_of(ticks: int, digits: int) -> int | Decimal:
-    whole, rest = divmod(ticks, 10**digits)
-    return whole if not rest else Decimal(ticks).scaleb(-digits)
+    seconds, fraction = divmod(ticks, 10**digits)
+    return seconds if not fraction else Decimal(ticks).scaleb(-digits)
 
 
 def _civil_date(days: int) -> tuple[int, int, int]:
@@ -153,7 +153,7 @@ def _civil_date(days: int) -> tuple[int, int, int]:
 
 
 def days_of(date: Date) -> int:
-    """Days since 1970; ValueError where the date is not a whole one, or none that the calendar has."""
+    """Days since 1970; ValueError for a date with an unknown part, or one that the calendar does not have."""
     if date.year is None or not date.month or not date.day:
         raise ValueError("expected a date with year, month and day, got a part of one")
     year = date.year - (date.month <= 2)
@@ -172,21 +172,21 @@ _TIME_OF_DAY = re.compile(r"[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z?)")
 TICKS_PER_SECOND = {0: 1, 3: 1_000, 6: 1_000_000, 9: 1_000_000_000}  # a second, by its digits
 
 
-def filled(cell: pyarrow.Array, path: Path, value: Any, missing: frozenset[str]) -> pyarrow.Array:
+def fill_cell(cell: pyarrow.Array, path: Path, value: Any, missing: frozenset[str]) -> pyarrow.Array:
     """An array of one cell with a value put in, at a path within it."""
     import pyarrow as pa
 
     kind = cell.type
     if not path:
-        if (given_value := given(cell, missing)) is not None:
+        if (given_value := read_cell(cell, missing)) is not None:
             raise ValueError(f"there is the value {given_value!r} already")
-        return fitted(value, kind)
+        return make_cell(value, kind)
     key = path[0]
     if isinstance(key, str) and pa.types.is_struct(kind):
         if kind.get_field_index(key) < 0:
             raise ValueError(f"{kind} has no field {key!r}")
         fields = [
-            filled(part, path[1:], value, missing) if field.name == key else part
+            fill_cell(part, path[1:], value, missing) if field.name == key else part
             for field, part in zip(kind, cell.flatten(), strict=True)
         ]
         return pa.StructArray.from_arrays(fields, fields=list(kind))
@@ -194,20 +194,20 @@ def filled(cell: pyarrow.Array, path: Path, value: Any, missing: frozenset[str])
         elements = cell.flatten()
         if key >= len(elements):
             raise ValueError(f"the list has {len(elements)} elements")
-        new = filled(elements.slice(key, 1), path[1:], value, missing)
+        new = fill_cell(elements.slice(key, 1), path[1:], value, missing)
         elements = pa.concat_arrays([elements.slice(0, key), new, elements.slice(key + 1)])
         offsets = pa.array([0, len(elements)], pa.int32() if pa.types.is_list(kind) else pa.int64())
         return type(cell).from_arrays(offsets, elements, type=kind)
     raise ValueError(f"values of type {kind} have no part {key!r}")
 
 
-def fitted(value: Any, kind: pyarrow.DataType) -> pyarrow.Array:
+def make_cell(value: Any, kind: pyarrow.DataType) -> pyarrow.Array:
     """An array of one value of a type; ValueError where it does not fit."""
     import pyarrow as pa
 
     is_ = pa.types
     if is_.is_dictionary(kind):
-        return fitted(value, kind.value_type).dictionary_encode().cast(kind)
+        return make_cell(value, kind.value_type).dictionary_encode().cast(kind)
     try:
         if is_.is_struct(kind) or is_.is_list(kind) or is_.is_large_list(kind):
             return pa.concat_arrays([_nested_array(value, kind)])
@@ -218,7 +218,7 @@ def fitted(value: Any, kind: pyarrow.DataType) -> pyarrow.Array:
         raise ValueError(f"expected a value of type {kind}, got {value!r}") from error
 
 
-def given(cell: pyarrow.Array, missing: frozenset[str]) -> Any:
+def read_cell(cell: pyarrow.Array, missing: frozenset[str]) -> Any:
     """The value of a cell, or None where it is missing."""
     to = plain_type(cell.type)
     if to is None or not cell.is_valid()[0].as_py():
@@ -228,7 +228,7 @@ def given(cell: pyarrow.Array, missing: frozenset[str]) -> Any:
 
 
 def empty_at(cell: pyarrow.Array, path: Path) -> tuple[Path, str | None]:
-    """The place on the way to a path within a cell where there is nothing, and the text that means missing; None for a null."""
+    """The first empty place on the way to a path within a cell, and its text that means missing; None instead of it for a null."""
     for length, key in enumerate(path):
         if not cell.is_valid()[0].as_py():
             return path[:length], None
@@ -248,26 +248,26 @@ def is_empty_at(cell: pyarrow.Array, path: Path) -> bool:
     return all(leaf is None for _, leaf in walk({"": cell.to_pylist()}))
 
 
-def emptied(cell: pyarrow.Array, path: Path, before: str | None) -> pyarrow.Array:
+def clear_cell(cell: pyarrow.Array, path: Path, before: str | None) -> pyarrow.Array:
     """An array of one cell with nothing at a path within it, or the text that means missing."""
     import pyarrow as pa
 
     kind = cell.type
     if not path:
-        return pa.nulls(1, kind) if before is None else fitted(before, kind)
+        return pa.nulls(1, kind) if before is None else make_cell(before, kind)
     if not cell.is_valid()[0].as_py():
         return cell
     key = path[0]
     if isinstance(key, str) and pa.types.is_struct(kind):
         fields = [
-            emptied(part, path[1:], before) if field.name == key else part
+            clear_cell(part, path[1:], before) if field.name == key else part
             for field, part in zip(kind, cell.flatten(), strict=True)
         ]
         return pa.StructArray.from_arrays(fields, fields=list(kind))
     elements = cell.flatten()
     if not isinstance(key, int) or key >= len(elements):
         raise ValueError(f"values of type {kind} have no part {key!r}")
-    new = emptied(elements.slice(key, 1), path[1:], before)
+    new = clear_cell(elements.slice(key, 1), path[1:], before)
     elements = pa.concat_arrays([elements.slice(0, key), new, elements.slice(key + 1)])
     offsets = pa.array([0, len(elements)], pa.int32() if pa.types.is_list(kind) else pa.int64())
     return type(cell).from_arrays(offsets, elements, type=kind)
@@ -278,13 +278,13 @@ def _nested_array(value: Any, kind: pyarrow.DataType) -> pyarrow.Array:
 
     if pa.types.is_struct(kind) and isinstance(value, dict) and value.keys() <= {field.name for field in kind}:
         parts = [
-            fitted(value[field.name], field.type) if value.get(field.name) is not None else pa.nulls(1, field.type)
+            make_cell(value[field.name], field.type) if value.get(field.name) is not None else pa.nulls(1, field.type)
             for field in kind
         ]
         return pa.StructArray.from_arrays(parts, fields=list(kind))
     if not pa.types.is_struct(kind) and isinstance(value, list):
         elements = [
-            fitted(item, kind.value_type) if item is not None else pa.nulls(1, kind.value_type) for item in value
+            make_cell(item, kind.value_type) if item is not None else pa.nulls(1, kind.value_type) for item in value
         ]
         values = pa.concat_arrays(elements) if elements else pa.nulls(0, kind.value_type)
         offsets = pa.array([0, len(elements)], pa.int32() if pa.types.is_list(kind) else pa.int64())

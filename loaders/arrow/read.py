@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kbdisk.entity import Completion, Date, Entity, Path, Quantity, read_path, show
 from kbdisk.errors import LoadError, WriteError
-from kbdisk.loaders.arrow.cells import days_of, emptied, empty_at, filled, given, is_empty_at, plain_type, reader_of
+from kbdisk.loaders.arrow.cells import (
+    clear_cell,
+    days_of,
+    empty_at,
+    fill_cell,
+    is_empty_at,
+    plain_type,
+    read_cell,
+    reader_of,
+)
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import IN_MEMORY, KB, NOT_NOTED, Options, Placeless, Report, Retraction, Was
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, Table, index_of, leaves_of, paths_of, table_of, text_of
@@ -62,7 +71,7 @@ class ArrowKB(KB):
     def _index(self, shown: int) -> Index:
         try:
             return index_of(cell for array in self.column(self.shown[shown]) for cell in array.to_pylist())
-        except OverflowError:  # times that Python has none for, which name no entities
+        except OverflowError:  # times beyond Python's range, which name no entities
             return ""
 
     def read(self) -> Iterator[Entity]:
@@ -96,7 +105,7 @@ class ArrowKB(KB):
     def _reader(self, column: int, path: tuple[str | int, ...]) -> Callable[[pyarrow.Array], list[Any]]:
         kind = self.schema.field(column).type
         target = plain_type(kind)
-        read = reader_of(kind, lambda what: self.odd.note(what, f"{self.name}: {show(path)}"))
+        read = reader_of(kind, lambda oddity: self.odd.note(oddity, f"{self.name}: {show(path)}"))
         missing, unit = self.options.missing, self.options.units.get(path)
 
         def cell(value: Any) -> Any:
@@ -202,20 +211,20 @@ class ParquetKB(ArrowKB):
             with self.source.open() as original:
                 shutil.copyfileobj(original, stream)
             return report
-        self._write_groups(stream, report, lambda group, rows: group.with_filled(pending.upto(rows.stop - 1)))
+        self._write_groups(stream, report, lambda group, rows: group.fill(pending.take_until(rows.stop - 1)))
         pending.end()
         return report
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
-        left: list[Placeless] = []
+        unrestored: list[Placeless] = []
         due = {retraction.entity.position: retraction for retraction in retractions}
 
         def restored(group: _Group, rows: range) -> pyarrow.Table:
-            left.extend(group.restore([due.pop(row) for row in rows if row in due]))
-            return group.with_new_cells()
+            unrestored.extend(group.restore([due.pop(row) for row in rows if row in due]))
+            return group.replace_cells()
 
         self._write_groups(stream, Report(), restored)
-        return left
+        return unrestored
 
     def _write_groups(
         self, stream: BinaryIO, report: Report, changed: Callable[[_Group, range], pyarrow.Table]
@@ -250,7 +259,7 @@ class _PendingCompletions:
         if self.first is not None:
             raise WriteError(self.name, f"has no row {self.first.entity.position} any more. Load it again.")
 
-    def upto(self, row: int) -> Iterator[Completion]:
+    def take_until(self, row: int) -> Iterator[Completion]:
         """The completions of the rows up to this one; they must be in the order of the file."""
         while self.first is not None and self.first.entity.position <= row:
             due, self.first = self.first, next(self.rest, None)
@@ -269,8 +278,8 @@ class _Group:
         self.kb, self.table, self.start, self.report = kb, table, start, report
         self.new: dict[tuple[int, int], pyarrow.Array] = {}  # by column and row
 
-    def with_filled(self, completions: Iterable[Completion]) -> pyarrow.Table:
-        """The rows with new values; what cannot be written is reported."""
+    def fill(self, completions: Iterable[Completion]) -> pyarrow.Table:
+        """The rows with new values; values that cannot be written are reported."""
         for completion in completions:
             self._check(completion.entity)
             for path, filled_value in completion.filled.items():
@@ -280,17 +289,17 @@ class _Group:
                     self.report.written += 1
                 except ValueError as reason:
                     self.report.unwritable.append((completion.entity.id, path, str(reason)))
-        return self.with_new_cells()
+        return self.replace_cells()
 
     def restore(self, retractions: Iterable[Retraction]) -> list[Placeless]:
         """Take values out of their cells; returns those that stay, and why."""
-        left: list[Placeless] = []
+        unrestored: list[Placeless] = []
         for entity, values in retractions:
             containers: list[tuple[Path, str | None]] = []
             for path, (_, was) in values.items():
                 places = {(read_path(text)): before for text, before in (was or {show(path): None}).items()}
                 if any(self._place(place) is None for place in places):
-                    left.append((entity.id, path, NOT_NOTED))
+                    unrestored.append((entity.id, path, NOT_NOTED))
                     continue
                 for place, before in places.items():
                     if place == path[: len(place)] and place != path:
@@ -300,7 +309,7 @@ class _Group:
                     )
             for place, before in containers:
                 self._empty_cell(entity.position - 1 - self.start, place, before, only_if_empty=True)
-        return left
+        return unrestored
 
     def _empty_cell(self, row: int, path: Path, before: str | None, only_if_empty: bool = False) -> None:
         """Empty the cell at a path, or put the text for missing there."""
@@ -309,9 +318,9 @@ class _Group:
         column, within = place
         cell = self.new.get((column, row), self.table.column(column).slice(row, 1).combine_chunks())
         if not only_if_empty or is_empty_at(cell, within):
-            self.new[column, row] = emptied(cell, within, before)
+            self.new[column, row] = clear_cell(cell, within, before)
 
-    def with_new_cells(self) -> pyarrow.Table:
+    def replace_cells(self) -> pyarrow.Table:
         """The rows with the new cells."""
         table = self.table
         for column in sorted({column for column, _ in self.new}):
@@ -340,9 +349,9 @@ class _Group:
             column, within = place
             old = self.table.column(column).slice(row, 1).combine_chunks()
             cell = new.get((column, row), self.new.get((column, row), old))
-            given_value = given(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
+            given_value = read_cell(cell, self.kb.options.missing) if len(parts) > 1 and not within else None
             if leaf is not None and (given_value is None or given_value != leaf):
-                new[column, row] = filled(cell, within, leaf, self.kb.options.missing)
+                new[column, row] = fill_cell(cell, within, leaf, self.kb.options.missing)
                 inner, before = empty_at(cell, within)
                 was[show((*at[: len(at) - len(within)], *inner))] = before
         if not new:
@@ -369,7 +378,7 @@ class _Group:
 
 
 def _column(table: Table, path: Path) -> pyarrow.Array:
-    """A column of the one type that all its values have, or of text."""
+    """A column of the type that all its values share, or of text where their types differ."""
     import pyarrow as pa
 
     values = [row.get(path) for row in table.rows]
@@ -392,7 +401,7 @@ def _column(table: Table, path: Path) -> pyarrow.Array:
 
 
 def _plain_day(date: Date) -> Date | None:
-    """The date without anything but its day, where the calendar has that day."""
+    """The date reduced to its day, where the calendar has that day."""
     try:
         days_of(date)
     except ValueError:

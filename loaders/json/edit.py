@@ -17,7 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from kbdisk.entity import Filled, Path, read_path, show
-from kbdisk.loaders.edits import Change, spliced
+from kbdisk.loaders.edits import Change, apply_changes
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.json.text import NOT_FINITE
 from kbdisk.loaders.kb import NOT_NOTED, Report, Was
@@ -279,7 +279,7 @@ class TextFiller:
 
     def done(self) -> bytes:
         """The text with all changes made."""
-        return spliced(self.text, self.changes)
+        return apply_changes(self.text, self.changes)
 
     def into(self, place: Place, new_value: NewValue, path: Path = ()) -> None:
         """Set a new value, or those inside of it, into the value at a place, which has this path in the text."""
@@ -369,7 +369,7 @@ def _value_of(new_value: NewValue) -> Any:
 
 
 def _agrees(text: bytes, place: Place, value: Any) -> bool:
-    """Whether a value agrees with all that a place has already."""
+    """Whether a value agrees with all values that a place has already."""
     if place.kind == "null":
         return True
     if place.kind == "part" and type(value) is dict:
@@ -397,28 +397,28 @@ DEFAULT_REPLACED = "null"  # replaces a single value where the replaced text was
 def restore(text: bytes, values: Mapping[Path, Was | None]) -> tuple[bytes, dict[Path, str]]:
     """The text without the values at these paths, each with the texts that it replaced; and the values that stay, with why."""
     root = outline(text)
-    wanted, left = _Wanted(), dict[Path, str]()
+    removals, reasons = _Removals(), dict[Path, str]()
     for path, was in values.items():
-        problem = wanted.add(root, path, was)
+        problem = removals.add(root, path, was)
         if problem:
-            left[path] = problem
-    return spliced(text, _Restoring(wanted).changes_of(root)), left
+            reasons[path] = problem
+    return apply_changes(text, _Restoring(removals).changes_of(root)), reasons
 
 
 @dataclass
-class _Wanted:
-    """What replaces the values at paths: the text that is put back, or None where the value is removed."""
+class _Removals:
+    """The text that replaces the value at each path: the text that is put back, or None where the value is removed."""
 
     gone: dict[Path, str | None] = field(default_factory=dict)  # paths of values
     made: dict[Path, str | None] = field(default_factory=dict)  # paths of containers made for values, once empty
 
     def add(self, root: Place, path: Path, was: Was | None) -> str:
         """Take out a value; returns why it stays, if it does."""
-        here = _place_at(root, path)
-        if here is None:
+        place = _place_at(root, path)
+        if place is None:
             return WRITTEN_OTHERWISE
         if was is None:
-            if here.kind in ("part", "list"):
+            if place.kind in ("part", "list"):
                 return NOT_NOTED
             self.gone[path] = DEFAULT_REPLACED
             return ""
@@ -443,15 +443,15 @@ class _Wanted:
 class _Restoring:
     """Gathers the changes that take values out of one text."""
 
-    def __init__(self, wanted: _Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, removals: _Removals) -> None:
+        self.removals = removals
         self.changes: list[Change] = []
 
     def changes_of(self, root: Place) -> list[Change]:
         """All changes to the text of an entity."""
-        if self.wanted.gone and self._within(root, ()) and () in self.wanted.made:
+        if self.removals.gone and self._within(root, ()) and () in self.removals.made:
             self.changes.clear()
-            self._put_back(root, self.wanted.made[()])
+            self._put_back(root, self.removals.made[()])
         return self.changes
 
     def _within(self, place: Place, path: Path) -> bool:
@@ -471,10 +471,10 @@ class _Restoring:
 
     def _goes(self, place: Place, path: Path, is_last: bool) -> bool:
         """Put back the text that stood at a place; returns whether the value is removed."""
-        if path in self.wanted.gone:
-            is_within = isinstance(path[-1], int) and self.wanted.made_at(path)[0]
-            return self._put_back(place, None if is_within else self.wanted.gone[path])
-        is_made, before = self.wanted.made_at(path)
+        if path in self.removals.gone:
+            is_within = isinstance(path[-1], int) and self.removals.made_at(path)[0]
+            return self._put_back(place, None if is_within else self.removals.gone[path])
+        is_made, before = self.removals.made_at(path)
         if place.kind == "null":  # where it was made, it stands between the last item of a list and a new one
             return is_made and is_last and self._put_back(place, before)
         if place.kind == "value" or not (is_made or self._leads_on(path)):
@@ -487,7 +487,7 @@ class _Restoring:
         return False
 
     def _leads_on(self, path: Path) -> bool:
-        return any(place[: len(path)] == path for place in (*self.wanted.gone, *self.wanted.made))
+        return any(place[: len(path)] == path for place in (*self.removals.gone, *self.removals.made))
 
     def _put_back(self, place: Place, before: str | None) -> bool:
         if before is not None:
@@ -510,12 +510,12 @@ class _Restoring:
 
 def _place_at(root: Place, path: Path) -> Place | None:
     """The place at a path of the text."""
-    here: Place | None = root
+    place: Place | None = root
     for key in path:
-        if here is None:
+        if place is None:
             return None
         if isinstance(key, int):
-            here = here.inner[key].place if here.kind == "list" and key < len(here.inner) else None
+            place = place.inner[key].place if place.kind == "list" and key < len(place.inner) else None
         else:
-            here = here.named.get(key) if here.kind == "part" else None
-    return here
+            place = place.named.get(key) if place.kind == "part" else None
+    return place

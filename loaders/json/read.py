@@ -161,16 +161,16 @@ class Records(KB):
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
         from kbdisk.loaders.json import edit
 
-        left: list[Placeless] = []
+        unrestored: list[Placeless] = []
         due = {retraction.entity.position: retraction for retraction in retractions}
         for piece in self.pieces():
             stream.write(piece.before)
             text = piece.text
             if text and (retraction := due.pop(piece.position, None)) is not None:
-                text, kept = edit.restore(text, {path: was for path, (_, was) in retraction.values.items()})
-                left += [(retraction.entity.id, path, reason) for path, reason in kept.items()]
+                text, reasons = edit.restore(text, {path: was for path, (_, was) in retraction.values.items()})
+                unrestored += [(retraction.entity.id, path, reason) for path, reason in reasons.items()]
             stream.write(text)
-        return left
+        return unrestored
 
     def style(self) -> JsonStyle:
         """The style of the values of the first entities."""
@@ -234,12 +234,12 @@ def _replaced(tree: Tree, path: Path) -> Was:
     """The text that a value at a path replaces: nothing where a key on the way is missing, else null or the given value."""
     for length in range(1, len(path) + 1):
         try:
-            here = at(tree, path[:length])
+            value = at(tree, path[:length])
         except KeyError:
             return {show(path[:length]): None}
-        if here is None:
+        if value is None:
             return {show(path[:length]): "null"}
-    return {show(path): orjson.dumps(tagged_json.encode({"": here})[""]).decode()}
+    return {show(path): orjson.dumps(tagged_json.encode({"": value})[""]).decode()}
 
 
 def dump(tree: Tree, option: int) -> bytes:
@@ -421,7 +421,7 @@ class Document(Records):
     def pieces(self) -> Iterator[Piece]:
         shape = self.shape
         with self._scanner() as scanner:
-            yield from self._entered(scanner, shape.path)
+            yield from self._enter(scanner, shape.path)
             match shape.kind:
                 case "list":
                     values = scanner.items()
@@ -438,20 +438,20 @@ class Document(Records):
                     yield Piece(0, scanner.line_here(), scanner.take(), b"")
             yield Piece(0, scanner.line_here(), scanner.take() + scanner.end(), b"")
 
-    def _entered(self, scanner: Scanner, path: tuple[str, ...]) -> Iterator[Piece]:
+    def _enter(self, scanner: Scanner, path: tuple[str, ...]) -> Iterator[Piece]:
         """Pass the text before the value at a path, piece by piece."""
-        for depth, wanted in enumerate(path):
-            here = show(path[:depth]) or "its top"
+        for depth, key in enumerate(path):
+            object_path = show(path[:depth]) or "its top"
             if scanner.peek() != b"{":
-                self._refuse(scanner, f"an object at {here}")
+                self._refuse(scanner, f"an object at {object_path}")
             scanner.step(b"{", "an object")
-            while scanner.peek() != b"}" and scanner.key() != wanted:
+            while scanner.peek() != b"}" and scanner.key() != key:
                 scanner.pass_value()
                 yield Piece(0, scanner.line_here(), scanner.take(), b"")
                 if scanner.peek() == b",":
                     scanner.step(b",", "a comma")
             if scanner.data[scanner.place : scanner.place + 1] == b"}":
-                self._refuse(scanner, f"a key {wanted!r} at {here}")
+                self._refuse(scanner, f"a key {key!r} at {object_path}")
 
     def _refuse(self, scanner: Scanner, expected: str) -> NoReturn:
         raise LoadError(
@@ -477,7 +477,7 @@ class Document(Records):
         """The shape of the document; LoadError where it holds no object."""
         path = self._path or ()
         with self._scanner() as scanner:
-            deque(self._entered(scanner, path), maxlen=0)
+            deque(self._enter(scanner, path), maxlen=0)
             first = scanner.peek()
             if first == b"[":
                 return self._of_list(scanner, path)

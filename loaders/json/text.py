@@ -5,7 +5,7 @@ and a key that occurs twice in an object is noted (the last one counts). NaN, In
 writes, are read as null and noted. Every error is a Fault, in plain words, with its place in the text.
 
 `Scanner` goes through a document as bytes, with never more in memory than one value needs. It looks at brackets and strings
-only; whoever reads a value checks its inside.
+only; the reader of a value checks its content.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def may_be_tagged(text: bytes) -> bool:
 
 
 class Exactness:
-    """Whether a value read by orjson is all that its text says: each key once, each number to its last digit.
+    """Whether a value read by orjson is exactly its text: each key once, each number to its last digit.
 
     The cheapest proof is that orjson writes the same text again, but for blanks; it is not tried again on a
     source whose text is not like that.
@@ -323,19 +323,19 @@ class Scanner:
             if self.place < len(self.data) or not self.more():
                 return self.data[self.place : self.place + 1]
 
-    def step(self, wanted: bytes, expected: str) -> bytes:
-        """Pass one of the wanted bytes."""
+    def step(self, allowed: bytes, expected: str) -> bytes:
+        """Pass one of the allowed bytes."""
         byte = self.peek()
-        if not byte or byte not in wanted:
+        if not byte or byte not in allowed:
             self.refuse(expected)
         self.place += 1
         return byte
 
     def take(self) -> bytes:
         """The bytes passed since the last call."""
-        taken = self.data[self.start : self.place]
+        passed = self.data[self.start : self.place]
         self.start = self.place
-        return taken
+        return passed
 
     def pass_value(self) -> None:
         """Pass a value of any kind, to its end."""

@@ -17,8 +17,8 @@ class NoPlace(Exception):  # noqa: N818 - never seen by a user
 class Additions:
     """New statements: those about nodes of the document, and those about the new nodes that they lead to."""
 
-    def __init__(self, given: Iterable[Quad], new: list[Quad], blanks: BlankNodes) -> None:
-        self.blanks = number_blank_nodes(given, blanks)
+    def __init__(self, given_quads: Iterable[Quad], new: list[Quad], blanks: BlankNodes) -> None:
+        self.blanks = number_blank_nodes(given_quads, blanks)
         self.parts: dict[Any, list[Quad]] = {}
         self.roots: list[Quad] = []
         for quad in new:
@@ -56,14 +56,16 @@ def marked_nodes(quads: Iterable[Any], marker: str, blanks: BlankNodes) -> Itera
         yield (key_of(quad.subject, blanks), key_of(quad.graph_name, blanks)), int(quad.object.value)
 
 
-def is_isomorphic(quads: Iterable[Quad], given: list[Quad], new: list[Quad]) -> bool:
+def is_isomorphic(quads: Iterable[Quad], given_quads: list[Quad], new: list[Quad]) -> bool:
     """Whether quads are isomorphic to the given and the new ones: equal but for the labels of blank nodes."""
     quads = list(quads)
     names = _NodeMatching()
-    rest = names.rest_of(quads, given)
-    if rest is not None and _canonical(_with_names(rest, names.names)) == _canonical(_with_names(new, names.taken)):
+    others = names.without_given(quads, given_quads)
+    if others is not None and _canonical(_name_blank_nodes(others, names.names)) == _canonical(
+        _name_blank_nodes(new, names.taken)
+    ):
         return True
-    return _canonical(quads) == _canonical([*given, *new])
+    return _canonical(quads) == _canonical([*given_quads, *new])
 
 
 def _canonical(quads: Iterable[Quad]) -> set[Quad]:
@@ -72,7 +74,7 @@ def _canonical(quads: Iterable[Quad]) -> set[Quad]:
     return set(dataset)
 
 
-def _with_names(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
+def _name_blank_nodes(quads: Iterable[Quad], names: Mapping[str, str]) -> Iterator[Quad]:
     """Quads with IRIs in the place of blank nodes that have a name."""
 
     def named(node: BlankNode) -> Any:
@@ -90,24 +92,28 @@ class _NodeMatching:
         self.names: dict[str, str] = {}
         self.taken: dict[str, str] = {}  # matched nodes of the other parse, each to itself
 
-    def rest_of(self, quads: list[Quad], given: list[Quad]) -> list[Quad] | None:
+    def without_given(self, quads: list[Quad], given_quads: list[Quad]) -> list[Quad] | None:
         """The quads without the given ones; None where these do not all occur in their order."""
-        rest: list[Quad] = []
-        left = iter(given)
-        wanted = next(left, None)
+        others: list[Quad] = []
+        remaining = iter(given_quads)
+        given_quad = next(remaining, None)
         for quad in quads:
-            if wanted is not None and self._is(quad, wanted):
-                wanted = next(left, None)
+            if given_quad is not None and self._match(quad, given_quad):
+                given_quad = next(remaining, None)
             else:
-                rest.append(quad)
-        return None if wanted is not None else rest
+                others.append(quad)
+        return None if given_quad is not None else others
 
-    def _is(self, quad: Quad, wanted: Quad) -> bool:
-        """Whether a quad matches the wanted one; then its nodes are matched, too."""
+    def _match(self, quad: Quad, given_quad: Quad) -> bool:
+        """Whether a quad matches a given one; then its nodes are matched, too."""
         fresh: dict[str, str] = {}
-        if quad.predicate != wanted.predicate:
+        if quad.predicate != given_quad.predicate:
             return False
-        pairs = [(quad.subject, wanted.subject), (quad.object, wanted.object), (quad.graph_name, wanted.graph_name)]
+        pairs = [
+            (quad.subject, given_quad.subject),
+            (quad.object, given_quad.object),
+            (quad.graph_name, given_quad.graph_name),
+        ]
         for term, other in pairs:
             if type(term) is Triple and type(other) is Triple:
                 pairs += zip(term, other, strict=True)

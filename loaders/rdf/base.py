@@ -122,20 +122,20 @@ class RdfKB(KB):
 
     def finish(self, entities: Iterable[Entity]) -> Iterator[Entity]:
         """Entities with position and source, of the wanted classes only, and with the values of earlier completions."""
-        wanted = set(self.options.classes)
+        wanted_classes = set(self.options.classes)
         with self.again():
             trees = self.trees_with_blocks()
-        if not wanted and not trees:
+        if not wanted_classes and not trees:
             return _with_positions(entities, self)
-        return self._chosen(_with_positions(entities, self), wanted, trees)
+        return self._chosen(_with_positions(entities, self), wanted_classes, trees)
 
-    def _chosen(self, entities: Iterable[Entity], wanted: set[str], trees: Trees | None) -> Iterator[Entity]:
+    def _chosen(self, entities: Iterable[Entity], wanted_classes: set[str], trees: Trees | None) -> Iterator[Entity]:
         known = {entity.id: entity for entity in self.fold(trees)} if trees else {}
         pair = self.names.known(LATITUDE), self.names.known(LONGITUDE)
         for entity in entities:
             if entity.id in known:
                 entity.made = filled_earlier(entity, known.pop(entity.id), pair)
-            if not wanted or wanted.intersection(_class_names(entity.classes)):
+            if not wanted_classes or wanted_classes.intersection(_class_names(entity.classes)):
                 yield entity
         for id in known:
             self.odd.note(ONLY_IN_BLOCK, f"{self.name}: {id}")

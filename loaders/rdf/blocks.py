@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, TypeAlias, cast
 
 import pyoxigraph
 
-from kbdisk.loaders.edits import spliced
+from kbdisk.loaders.edits import apply_changes
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.blank_nodes import ANONYMOUS, blank_nodes
 from kbdisk.loaders.rdf.syntax import Token
@@ -109,17 +109,17 @@ def cut_blocks(
             block += text
         elif text:
             if block and is_cut(number):
-                given = _given_before(given, block)
+                given = _text_before_block(given, block)
                 text = _LINE_END.sub(b"", text, count=1)
             given, block = given + (b"" if is_cut(number) else block) + text, b""
             yield given[:-_MAX_BLANKS]
             given = given[-_MAX_BLANKS:]
     if block and is_cut(number):
-        given, block = _LAST_LINE_END.sub(b"", _given_before(given, block)), b""
+        given, block = _LAST_LINE_END.sub(b"", _text_before_block(given, block)), b""
     yield given + block
 
 
-def _given_before(given: bytes, block: bytes) -> bytes:
+def _text_before_block(given: bytes, block: bytes) -> bytes:
     """The given text before a block, as it was without the block."""
     given = given.rstrip(b" \t")
     return _LAST_LINE_END.sub(b"", given) if block.endswith(LINE_GOES_ON) else given
@@ -159,15 +159,15 @@ def pieces(
 def _read(stream: BinaryIO, format: str) -> Iterator[tuple[bytes, list[Event]]]:
     """The document in chunks that cut no line and no token, each with its delimiters and directives."""
     find_events = _events_in_lines if format in syntax.LINES else _events
-    kept, size = b"", syntax.CHUNK_SIZE
+    tail, size = b"", syntax.CHUNK_SIZE
     while chunk := stream.read(size):
-        data = kept + chunk
+        data = tail + chunk
         end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
         events, end = find_events(data[:end], False)
-        kept = data[end:]
-        size = max(syntax.CHUNK_SIZE, len(kept))  # a long token is read twice over at most
+        tail = data[end:]
+        size = max(syntax.CHUNK_SIZE, len(tail))  # a long token is read twice over at most
         yield data[:end], events
-    yield kept, find_events(kept, True)[0]
+    yield tail, find_events(tail, True)[0]
 
 
 def _events(data: bytes, last: bool) -> tuple[list[Event], int]:
@@ -296,7 +296,7 @@ def locate_brackets(data: bytes, format: str, base: str | None = None) -> dict[i
     while marker.encode() in data:
         marker += "x"
     rdf_format = pyoxigraph.RdfFormat.TRIG if format == "trig" else pyoxigraph.RdfFormat.TURTLE
-    quads = pyoxigraph.parse(_marked(data, all_brackets, marker), rdf_format, base_iri=base)
+    quads = pyoxigraph.parse(_mark_brackets(data, all_brackets, marker), rdf_format, base_iri=base)
     numbers = _numbers(quads, pyoxigraph.NamedNode(marker), hex_labels(io.BytesIO(data)))
     return {number: place for number, index in numbers.items() if (place := all_brackets[index].place)}
 
@@ -308,11 +308,11 @@ def insert_in_brackets(data: bytes, places: Mapping[int, BracketPlace], addition
     for number, pairs in additions.items():
         if pairs:
             place = places[number]
-            changes.append((place.offset, place.offset, _inserted(data, place, pairs, newline)))
-    return spliced(data, changes)
+            changes.append((place.offset, place.offset, _block_within_bracket(data, place, pairs, newline)))
+    return apply_changes(data, changes)
 
 
-def _inserted(data: bytes, place: BracketPlace, pairs: list[bytes], newline: bytes) -> bytes:
+def _block_within_bracket(data: bytes, place: BracketPlace, pairs: list[bytes], newline: bytes) -> bytes:
     """Some pairs between delimiters, each with a `;` after it so that another block may follow."""
     reach = max(0, place.offset - _INDENT_REACH)
     line, alone = _INDENT_OF_LINE.search(data, reach, place.offset), _ALONE.search(data, reach, place.offset)
@@ -342,7 +342,7 @@ def _brackets(data: bytes) -> Iterator[_Bracket]:
         elif text in (b">>", b")>>"):
             nested -= 1
         elif text[:1] in b"@pP":
-            prefixes = _declared(prefixes, text)
+            prefixes = _add_prefix(prefixes, text)
         before = token
 
 
@@ -357,7 +357,7 @@ def _close(data: bytes, bracket: _Bracket, close: int, before: Token) -> None:
         bracket.place = BracketPlace(close, b"" if bracket.empty or ended else b"; ", bracket.prefixes)
 
 
-def _declared(prefixes: Mapping[str, str], directive: bytes) -> Mapping[str, str]:
+def _add_prefix(prefixes: Mapping[str, str], directive: bytes) -> Mapping[str, str]:
     """The prefixes after one more directive; one that is relative, or spelt with escapes, is left out."""
     match = _PREFIX.fullmatch(directive)
     assert match is not None
@@ -366,14 +366,14 @@ def _declared(prefixes: Mapping[str, str], directive: bytes) -> Mapping[str, str
     return {**others, name: iri} if _ABSOLUTE.match(iri) and "\\" not in iri else others
 
 
-def _marked(data: bytes, brackets: Iterable[_Bracket], marker: str) -> bytes:
+def _mark_brackets(data: bytes, brackets: Iterable[_Bracket], marker: str) -> bytes:
     """The document with a triple in every bracket that holds its index."""
     changes = []
     for index, bracket in enumerate(brackets):
         if bracket.place:
             mark = f" <{marker}> {index} {'' if bracket.empty else ';'}".encode()
             changes.append((bracket.open + 1, bracket.open + 1, mark))
-    return spliced(data, changes)
+    return apply_changes(data, changes)
 
 
 def _numbers(quads: Iterable[Any], marker: pyoxigraph.NamedNode, labels: set[str]) -> dict[int, int]:

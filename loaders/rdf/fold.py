@@ -163,7 +163,7 @@ class Trees:
                 self.graphs[id] = graph.value if type(graph) is pyoxigraph.NamedNode else self.blanks.graph(graph.value)
         return tree
 
-    def _typed(self, id: str, classes: list[str]) -> set[str]:
+    def _class_set(self, id: str, classes: list[str]) -> set[str]:
         """The set of classes of a subject that has many, as a list of them would be searched for each."""
         if id not in self._class_sets:
             self._class_sets[id] = set(classes)
@@ -175,7 +175,7 @@ class Trees:
         if predicate == TYPE:
             name = self._classes.get(object) or self._class(object, id)
             classes = tree.setdefault("@type", [])
-            if name and name not in (classes if len(classes) < MAX_CLASSES_IN_LIST else self._typed(id, classes)):
+            if name and name not in (classes if len(classes) < MAX_CLASSES_IN_LIST else self._class_set(id, classes)):
                 classes.append(name)
             if name in BY_CLASS:
                 self.composite.add(id)
@@ -209,8 +209,8 @@ class Trees:
     def _odd_literal(self, literal: Any, subject: str, error: ValueError) -> str:
         datatype = literal.datatype.value
         kind = datatype[max(datatype.rfind("#"), datatype.rfind("/")) + 1 :]
-        what = "infinite" if literal.value.lstrip("+-") == "INF" else f"no {kind}"
-        self.odd.note(f"a value that is {what}, kept as text", f"{self.name}: {subject}: {error}")
+        adjective = "infinite" if literal.value.lstrip("+-") == "INF" else f"no {kind}"
+        self.odd.note(f"a value that is {adjective}, kept as text", f"{self.name}: {subject}: {error}")
         return str(literal.value)
 
     def _triple(self, object: Any, subject: str) -> str:
@@ -312,12 +312,12 @@ def label_of(names: list[Any], language: str) -> str:
     return best.text if type(best) is Text else str(best)
 
 
-def _distance(name: Text | str, wanted: str) -> int:
+def _distance(name: Text | str, language: str) -> int:
     """The distance of a label's language from the wanted one."""
     tag = name.language.lower() if isinstance(name, Text) else ""
-    if tag == wanted or not tag:
+    if tag == language or not tag:
         return 0 if tag else 2
-    return 1 if tag.partition("-")[0] == wanted.partition("-")[0] else 3 if tag == "mul" else 4
+    return 1 if tag.partition("-")[0] == language.partition("-")[0] else 3 if tag == "mul" else 4
 
 
 def distinct(values: list[Any]) -> list[Any]:
@@ -439,16 +439,16 @@ def _parts_of_entities(alone: dict[str, Mention], trees: dict[str, Tree]) -> set
 def _measure_depth(blank: str, alone: dict[str, Mention], depth: dict[str, int]) -> None:
     """Note how many levels below an entity a blank node is; 0 where it is an entity itself."""
     way: list[str] = []
-    here = blank
-    while here in alone and here not in depth:
-        depth[here] = -1  # on the way
-        way.append(here)
-        here = alone[here][0]
-    if depth.get(here) == -1:  # a circle: all of it are entities
-        at = way.index(here)
+    node = blank
+    while node in alone and node not in depth:
+        depth[node] = -1  # on the way
+        way.append(node)
+        node = alone[node][0]
+    if depth.get(node) == -1:  # a circle: all of it are entities
+        at = way.index(node)
         depth.update(dict.fromkeys(way[at:], 0))
         del way[at:]
-    level = depth.get(here, 0)
+    level = depth.get(node, 0)
     for node in reversed(way):
         along = alone[node][1] == "@rest"
         level = level if along and level else level + 1
@@ -472,15 +472,15 @@ def _put_value(tree: Tree, key: str, blank: str, value: Any, places: Places) -> 
 
 def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[str], places: Places) -> set[str]:
     """Fold well-formed collections to lists; returns the blank nodes of the others, which stay entities."""
-    left = set(lists)
+    unfolded = set(lists)
     ready = []
     for head in lists:
         if alone[head][1] != "@rest":
             chain = _chain_of(trees, head, lists)
             if chain:
-                left.difference_update(chain)
+                unfolded.difference_update(chain)
                 ready.append((head, [trees[link]["@first"] for link in chain]))
-    made, folded = dict(ready), lists - left
+    made, folded = dict(ready), lists - unfolded
     for head, items in ready:
         for i, item in enumerate(items):
             if type(item) is Link and item.id in made:
@@ -488,7 +488,7 @@ def _fold_lists(trees: dict[str, Tree], alone: dict[str, Mention], lists: set[st
         owner, key, _ = alone[head]
         if key != "@first" or owner not in folded:
             _put_value(trees[owner], key, head, items, places)
-    return left
+    return unfolded
 
 
 def _chain_of(trees: dict[str, Tree], head: str, lists: set[str]) -> list[str]:
@@ -496,12 +496,12 @@ def _chain_of(trees: dict[str, Tree], head: str, lists: set[str]) -> list[str]:
     chain: list[str] = []
     following: Any = Link(head)
     while following != []:
-        here = following.id
-        tree = trees.get(here, {})
+        link = following.id
+        tree = trees.get(link, {})
         following = tree.get("@rest")
         known = all(key in ("@id", "@first", "@rest", "@type") for key in tree) and tree.get("@type", [LIST]) == [LIST]
         proper = type(following) is Link or following == []
-        if here not in lists or not known or not proper or type(tree["@first"]) is Several:
+        if link not in lists or not known or not proper or type(tree["@first"]) is Several:
             return []
-        chain.append(here)
+        chain.append(link)
     return chain

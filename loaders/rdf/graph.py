@@ -219,8 +219,8 @@ def write_graph(
     if is_source and not in_place:
         raise WriteError(GRAPH_NAME, f"is the source itself. Say {setting('in_place')} to change it.")
     if isinstance(kb, RdfKB) and completions and (not only_new or is_source):
-        given, new = writer.quads_of(kb, () if items is kb else cast(Iterable[Completion], items), report)
-        quads = new if is_source or only_new else [*given, *new]
+        given_quads, new = writer.quads_of(kb, () if items is kb else cast(Iterable[Completion], items), report)
+        quads = new if is_source or only_new else [*given_quads, *new]
     else:
         made = serialise.new_quads_of(items, report) if only_new else serialise.all_quads_of(items, report)
         quads = list(serialise.count_quads(made, report))

@@ -25,7 +25,7 @@ import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.edits import Change, spliced
+from kbdisk.loaders.edits import Change, apply_changes
 from kbdisk.loaders.json.edit import Layout, NewValue, Place, TextFiller, outline
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.rdf import syntax
@@ -92,8 +92,8 @@ class _Contexts:
         """A context; `within` are the names of those around it."""
         if isinstance(value, str):
             if value not in self.known or value in around:
-                what = "names itself" if value in around else "is on the network, and nothing is fetched"
-                raise LoadError(self.name, f"the context {value} {what}. Say --context {value}=FILE.")
+                reason = "names itself" if value in around else "is on the network, and nothing is fetched"
+                raise LoadError(self.name, f"the context {value} {reason}. Say --context {value}=FILE.")
             return self._context(self.known[value], (*around, value))
         if isinstance(value, list):
             return [self._context(item, around) for item in value]
@@ -143,7 +143,15 @@ Parse: TypeAlias = Callable[[bytes], list[Any]]  # a document's quads
 _MARKER = "urn:kbdisk:object"
 _MAP_CONTAINERS = {"@language", "@index", "@id", "@type"}
 _LIST_KEYWORDS = {"@list", "@set"}
-_NO_NODE_KEYWORDS = {"@id", "@type", "@language", "@index", "@direction", "@base", "@vocab"}  # what they say is no node
+_NO_NODE_KEYWORDS = {
+    "@id",
+    "@type",
+    "@language",
+    "@index",
+    "@direction",
+    "@base",
+    "@vocab",
+}  # their values are no nodes
 
 
 @dataclass(slots=True)
@@ -215,19 +223,19 @@ class Document:
 
     def _locate(self, parse: Parse, blanks: BlankNodes) -> None:
         marker = unused_iri(self.text, _MARKER)
-        for where, index in marked_nodes(parse(self._marked(marker)), marker, blanks):
+        for where, index in marked_nodes(parse(self._mark_objects(marker)), marker, blanks):
             node = self.objects[index]
             if where not in self.nodes or len(node.place.inner) > len(self.nodes[where].place.inner):
                 self.nodes[where] = node
 
-    def _marked(self, marker: str) -> bytes:
+    def _mark_objects(self, marker: str) -> bytes:
         """The document with a member in every object that holds its index."""
         changes = []
         for index, node in enumerate(self.objects):
             member, inner = f'"{marker}":"{index}"'.encode(), node.place.inner
             offset = inner[-1].place.end if inner else node.place.start + 1
             changes.append((offset, offset, b"," + member if inner else member))
-        return spliced(self.text, changes)
+        return apply_changes(self.text, changes)
 
     def _objects(self) -> Iterator[Node]:
         """The objects that may be nodes."""
@@ -490,17 +498,17 @@ def _is_same_term(term: Any, wanted: Any) -> bool:
 Targets = list[tuple[Node, list[Quad]]]  # objects, each with the quads that it takes
 
 
-def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change] | None:
+def changes_for(kb: RdfFile, given_quads: list[Quad], new: list[Quad]) -> list[Change] | None:
     """The changes that put new statements into the document of a source; None where some have no place."""
     data = kb.source.read()
     text = data.removeprefix(BOM_UTF8)
-    additions = Additions(given, new, kb.blanks())
+    additions = Additions(given_quads, new, kb.blanks())
     try:
         reading = _Reading(kb, text)
         for in_full in (False, True):  # no context of a class or a property gives a complete IRI another meaning
             written: list[Quad] = []
             changes = reading.changes(additions, written, in_full)
-            if is_isomorphic(reading.parse(spliced(text, changes)), given, written):
+            if is_isomorphic(reading.parse(apply_changes(text, changes)), given_quads, written):
                 mark_length = len(data) - len(text)
                 return [(start + mark_length, end + mark_length, new_bytes) for start, end, new_bytes in changes]
     except (SyntaxError, LoadError, NoPlace):  # a fault in the outcome, as the document itself has been read before

@@ -25,7 +25,7 @@ import pyoxigraph
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kbdisk.errors import LoadError
-from kbdisk.loaders.edits import Change, spliced
+from kbdisk.loaders.edits import Change, apply_changes
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, is_isomorphic, marked_nodes, unused_iri
 from kbdisk.loaders.rdf.blank_nodes import BlankNodes, blank_nodes, renamed
@@ -162,14 +162,14 @@ class Elements:
         self.entities = {name: text for name, text in reading.entities.items() if f'="&{name};'.encode() in data}
         self.by_node: dict[tuple[str, str], Element] = {}
         marker = unused_iri(data, _MARKER)
-        marked = parse(_marked(data, reading.elements, marker))
+        marked = parse(_mark_elements(data, reading.elements, marker))
         for where, index in marked_nodes(marked, marker + _MARK, blanks):
             element = reading.elements[index]
             if where not in self.by_node or element.children > self.by_node[where].children:
                 self.by_node[where] = element
 
 
-def _marked(data: bytes, elements: list[Element], marker: str) -> bytes:
+def _mark_elements(data: bytes, elements: list[Element], marker: str) -> bytes:
     """The document with a property in every element that holds its index."""
     changes = []
     for index, element in enumerate(elements):
@@ -178,7 +178,7 @@ def _marked(data: bytes, elements: list[Element], marker: str) -> bytes:
             changes.append((element.end - 2, element.end, f">{mark}</{element.name}>".encode()))
         else:
             changes.append((element.end, element.end, mark.encode()))
-    return spliced(data, changes)
+    return apply_changes(data, changes)
 
 
 class _Reading:
@@ -255,17 +255,17 @@ _INDENT_REACH = 400  # bytes looked back for the indentation of a line
 Line = tuple[int, str]  # additional depth of indentation, text
 
 
-def changes_for(kb: RdfFile, given: list[Quad], new: list[Quad]) -> list[Change] | None:
+def changes_for(kb: RdfFile, given_quads: list[Quad], new: list[Quad]) -> list[Change] | None:
     """The changes that put new statements into the document of a source; None where it cannot take them all in."""
     data = kb.source.read()
 
     def parse(document: bytes) -> list[Any]:
         return list(syntax.parser(prepare(document, kb.name), kb.format, kb.options.base))
 
-    additions = Additions(given, new, kb.blanks())
+    additions = Additions(given_quads, new, kb.blanks())
     try:
         changes = _changes_of(data, Elements(data, parse, kb.blanks()), additions)
-        same = is_isomorphic(parse(spliced(data, changes)), given, new)
+        same = is_isomorphic(parse(apply_changes(data, changes)), given_quads, new)
     except (SyntaxError, NoPlace):
         return None
     return changes if same else None
@@ -302,7 +302,7 @@ class _Properties:
     def properties(self, quads: Iterable[Quad], depth: int) -> Iterator[Line]:
         """The lines of some statements about one node."""
         for quad in quads:
-            name, declared = self._named(quad.predicate.value)
+            name, declared = self._name_predicate(quad.predicate.value)
             if quad.object in self.parts:
                 yield depth, f"<{name}{declared}>"
                 yield from self._part(quad.object, depth + 1)
@@ -323,7 +323,7 @@ class _Properties:
     def _value(self, term: Any) -> tuple[str, str | None]:
         """The attributes of a property element, and its text."""
         if isinstance(term, NamedNode):
-            return f" {self.rdf}:resource={self._quoted(term.value)}", None
+            return f" {self.rdf}:resource={self._quote_iri(term.value)}", None
         if isinstance(term, BlankNode):
             if self.blanks.is_anonymous(term.value):
                 raise NoPlace
@@ -336,17 +336,17 @@ class _Properties:
         if term.language:
             return f" xml:lang={_quote_attribute(term.language)}", text
         if term.datatype.value != STRING or self.element.language:  # a plain one would be of that language
-            return f" {self.rdf}:datatype={self._quoted(term.datatype.value)}", text
+            return f" {self.rdf}:datatype={self._quote_iri(term.datatype.value)}", text
         return "", text
 
-    def _quoted(self, iri: str) -> str:
+    def _quote_iri(self, iri: str) -> str:
         """An IRI as an attribute, with an XML entity of the document where one fits."""
         for name, start in self.entities.items():
             if iri.startswith(start):
                 return f'"&{name};{_quote_attribute(iri[len(start) :])[1:]}'
         return _quote_attribute(iri)
 
-    def _named(self, iri: str) -> tuple[str, str]:
+    def _name_predicate(self, iri: str) -> tuple[str, str]:
         """The name of a predicate, and the declaration of its namespace where that is new."""
         known = self._known(iri)
         if known:
@@ -442,7 +442,7 @@ def serialise(quads: Sequence[Quad], stream: BinaryIO, prefixes: Mapping[str, st
             raise ValueError(f"XML has no character U+{ord(match[0]):04X}, which stands in a literal")
     usable = {name: iri for name, iri in prefixes.items() if not name or _is_usable(name)}
     out = cast(BinaryIO, _EscapedReturns(stream))
-    pyoxigraph.serialize(_named_for_xml(triples), out, format=RdfFormat.RDF_XML, prefixes=usable)
+    pyoxigraph.serialize(_relabel_for_xml(triples), out, format=RdfFormat.RDF_XML, prefixes=usable)
 
 
 class _EscapedReturns:
@@ -500,7 +500,7 @@ def _is_usable(prefix: str) -> bool:
     return is_name and not prefix.lower().startswith("xml") and prefix not in _DECLARED_PREFIXES
 
 
-def _named_for_xml(triples: list[Triple]) -> Iterator[Triple]:
+def _relabel_for_xml(triples: list[Triple]) -> Iterator[Triple]:
     """The triples with labels of blank nodes that XML allows."""
     raws = {node.value for triple in triples for node in blank_nodes(triple)}
     free = (name for n in itertools.count(1) if (name := f"b{n}") not in raws)

@@ -15,7 +15,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad
 
 from kbdisk.entity import Path, without_places
 from kbdisk.errors import LoadError
-from kbdisk.loaders.edits import Change, as_bytes, spliced
+from kbdisk.loaders.edits import Change, apply_changes, as_bytes
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.loaders.rdf import blocks, syntax, turtle
 from kbdisk.loaders.rdf.blank_nodes import key_of, number_blank_nodes
@@ -51,11 +51,11 @@ def without_values(kb: RdfFile, retractions: Iterable[Retraction], stream: Binar
     choice = _Choice(kb, retractions, quads)
     data = kb.source.read()
     data, staying = _within_brackets(kb, data, choice)
-    given = b"".join(blocks.cut_blocks(io.BytesIO(data), kb.format, lambda number: number not in staying))
-    stream.write(given)
-    if kept := _still_linked([quad for quad in quads if not choice.is_gone_quad(quad)], quads):
-        with _open_block(kb, given, stream) as writer:
-            writer.write(kept)
+    given_text = b"".join(blocks.cut_blocks(io.BytesIO(data), kb.format, lambda number: number not in staying))
+    stream.write(given_text)
+    if kept_quads := _drop_unlinked([quad for quad in quads if not choice.is_gone_quad(quad)], quads):
+        with _open_block(kb, given_text, stream) as writer:
+            writer.write(kept_quads)
     return choice.left
 
 
@@ -69,7 +69,7 @@ def undo_edits(kb: RdfFile, completions: Sequence[Sequence[Edit]], stream: Binar
             if data[place : place + len(new)] != new:
                 return False
             changes.append((place, place + len(new), as_bytes(before)))
-        data = spliced(data, changes)
+        data = apply_changes(data, changes)
     stream.write(data)
     return True
 
@@ -120,11 +120,11 @@ class _Choice:
             visited.add(node)
             names = (self.names.known(by) or by, *names)
         gone = self._at(self.gone.get(node, {}), names)
-        kept = self._at(self.kept.get(node, {}), names)
-        if not gone or not kept:
+        kept_values = self._at(self.kept.get(node, {}), names)
+        if not gone or not kept_values:
             return bool(gone)
         value = value_of_term(object)
-        if any(_is_same_value(value, candidate) for candidate in kept.values()):
+        if any(_is_same_value(value, candidate) for candidate in kept_values.values()):
             return False
         if any(_is_same_value(value, candidate) for candidate in gone.values()):
             return True
@@ -147,20 +147,20 @@ def _is_same_value(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
-def _still_linked(kept: list[Quad], quads: list[Quad]) -> list[Quad]:
+def _drop_unlinked(kept_quads: list[Quad], quads: list[Quad]) -> list[Quad]:
     """Statements that stay, without those that lead to new nodes without statements, and without nodes that nothing leads to."""
     new = {quad.subject for quad in quads if isinstance(quad.subject, BlankNode)} & {quad.object for quad in quads}
     while True:
-        subjects, objects = {quad.subject for quad in kept}, {quad.object for quad in kept}
-        rest = [
+        subjects, objects = {quad.subject for quad in kept_quads}, {quad.object for quad in kept_quads}
+        linked = [
             quad
-            for quad in kept
+            for quad in kept_quads
             if not (quad.object in new and quad.object not in subjects)
             and not (quad.subject in new and quad.subject not in objects)
         ]
-        if len(rest) == len(kept):
-            return kept
-        kept = rest
+        if len(linked) == len(kept_quads):
+            return kept_quads
+        kept_quads = linked
 
 
 # ---------------------------------------------------------------- within brackets
@@ -195,7 +195,7 @@ def _within_brackets(kb: RdfFile, data: bytes, choice: _Choice) -> tuple[bytes, 
             indent = rest[0][: len(rest[0]) - len(rest[0].lstrip())]
             rest[0] = indent + separator + rest[0].lstrip().removeprefix(b";").lstrip()
             changes.append((start, end, b"\n".join([lines[0], *rest, lines[-1]])))
-    return spliced(data, changes), stay
+    return apply_changes(data, changes), stay
 
 
 def _is_gone_line(line: bytes, node: str, prefixes: Mapping[str, str], kb: RdfFile, choice: _Choice) -> bool:
@@ -224,16 +224,16 @@ def _spans(data: bytes, format: str) -> Iterator[tuple[PieceKind, int, int]]:
         yield block
 
 
-def _open_block(kb: RdfFile, given: bytes, stream: BinaryIO) -> turtle.QuadWriter:
+def _open_block(kb: RdfFile, given_text: bytes, stream: BinaryIO) -> turtle.QuadWriter:
     """A new block after a document."""
     terms = TermWriter()
     if kb.format not in syntax.LINES:
-        base = kb.base if turtle.relative_iris(io.BytesIO(given)) else None
-        terms = TermWriter(kb.prefixes, base, turtle.shorthand_of(given))
+        base = kb.base if turtle.relative_iris(io.BytesIO(given_text)) else None
+        terms = TermWriter(kb.prefixes, base, turtle.shorthand_of(given_text))
     return turtle.write_block(
         stream,
         kb.format,
         terms,
-        newline=syntax.newline_of(given[: syntax.CHUNK_SIZE]),
-        at_line_start=given[-1:] in (b"\n", b""),
+        newline=syntax.newline_of(given_text[: syntax.CHUNK_SIZE]),
+        at_line_start=given_text[-1:] in (b"\n", b""),
     )

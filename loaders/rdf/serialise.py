@@ -115,9 +115,9 @@ def count_quads(made: Iterable[EntityQuads], report: Report) -> Iterator[Quad]:
 
 
 def _peek(items: Iterable[Item]) -> tuple[Item | None, Iterable[Item]]:
-    rest = iter(items)
-    first = next(rest, None)
-    return first, rest if first is None else itertools.chain([first], rest)
+    unwritten = iter(items)
+    first = next(unwritten, None)
+    return first, unwritten if first is None else itertools.chain([first], unwritten)
 
 
 def _entity(item: Item) -> Entity:

@@ -79,7 +79,7 @@ def gaps_of(completion: Completion, key_of: Callable[[str], str] = str) -> tuple
         known = gaps.setdefault(gap.path, gap)
         known.paths.append(path)
         if known is not gap:
-            known.value = _merged(known.value, gap.value)
+            known.value = _merge(known.value, gap.value)
     for gap in gaps.values():
         gap.value = _with_lists(gap.value)
     return list(gaps.values()), refused
@@ -89,30 +89,30 @@ def _gap(node: str, tree: Mapping[str, Any], before: Path, path: Path, value: An
     """The gap that a path leads to from a node; `before` is the way there."""
     if not path or not isinstance(path[0], str):
         raise ValueError("expected the name of a property")
-    key, rest, here = path[0], path[1:], (*before, path[0])
+    key, inner_path, place = path[0], path[1:], (*before, path[0])
     known = tree.get(key)
     if known is None:
-        return Gap(node, key, _nested(rest, value), here)
-    if rest and isinstance(rest[0], int):
+        return Gap(node, key, _nest(inner_path, value), place)
+    if inner_path and isinstance(inner_path[0], int):
         values = known if isinstance(known, list) else [known]
-        if rest[0] >= len(values):
-            return Gap(node, key, _nested(rest[1:], value), (*here, rest[0]))
-        here = (*here, rest[0]) if isinstance(known, list) else here
-        known, rest = values[rest[0]], rest[1:]
+        if inner_path[0] >= len(values):
+            return Gap(node, key, _nest(inner_path[1:], value), (*place, inner_path[0]))
+        place = (*place, inner_path[0]) if isinstance(known, list) else place
+        known, inner_path = values[inner_path[0]], inner_path[1:]
     if isinstance(known, Quantity | Coordinate):
-        return Gap(node, key, _completed(known, rest, value), here, known)
-    if rest and isinstance(known, list):
+        return Gap(node, key, _completed(known, inner_path, value), place, known)
+    if inner_path and isinstance(known, list):
         raise ValueError(f"has several values; say which, such as {key}[0]")
-    if not rest or not isinstance(known, dict):
+    if not inner_path or not isinstance(known, dict):
         raise ValueError(GIVEN)
     if "@id" not in known:
         raise ValueError("stands within a value that has no node of its own")
-    return _gap(known["@id"], known, here, rest, value)
+    return _gap(known["@id"], known, place, inner_path, value)
 
 
-def _nested(rest: Path, value: Any) -> Any:
+def _nest(inner_path: Path, value: Any) -> Any:
     """A value within its path; a list on the path is a dict by index, so that two paths can be merged."""
-    for key in reversed(rest):
+    for key in reversed(inner_path):
         value = {key: value}
     return value
 
@@ -125,33 +125,34 @@ def _with_lists(value: Any) -> Any:
     return {key: _with_lists(item) for key, item in value.items()}
 
 
-def _completed(known: Any, rest: Path, value: Any) -> Any:
+def _completed(known: Any, inner_path: Path, value: Any) -> Any:
     """A partly given value with its missing part."""
-    if rest:
-        if len(rest) > 1 or rest[0] not in PARTS[type(known)]:
+    if inner_path:
+        if len(inner_path) > 1 or inner_path[0] not in PARTS[type(known)]:
             raise ValueError(f"expected one of {', '.join(PARTS[type(known)])}")
-        if getattr(known, str(rest[0])) is not None:
+        if getattr(known, str(inner_path[0])) is not None:
             raise ValueError(GIVEN)
-        return replace(known, **{str(rest[0]): value})
+        return replace(known, **{str(inner_path[0]): value})
     if type(value) is not type(known):
         raise ValueError(GIVEN)
-    given = {name: part_value for name in PARTS[type(known)] if (part_value := getattr(known, name)) is not None}
-    if len(given) == len(PARTS[type(known)]) or any(
-        getattr(value, name) != part_value for name, part_value in given.items()
+    given_parts = {name: part_value for name in PARTS[type(known)] if (part_value := getattr(known, name)) is not None}
+    if len(given_parts) == len(PARTS[type(known)]) or any(
+        getattr(value, name) != part_value for name, part_value in given_parts.items()
     ):
         raise ValueError(GIVEN)
     return value
 
 
-def _merged(here: Any, more: Any) -> Any:
+def _merge(earlier: Any, later: Any) -> Any:
     """Two values of one gap merged: parts are joined, a later value replaces an earlier one."""
-    if isinstance(here, dict) and isinstance(more, dict):
-        return here | {key: _merged(here[key], value) if key in here else value for key, value in more.items()}
-    if isinstance(here, Quantity | Coordinate) and type(here) is type(more):
+    if isinstance(earlier, dict) and isinstance(later, dict):
+        return earlier | {key: _merge(earlier[key], value) if key in earlier else value for key, value in later.items()}
+    if isinstance(earlier, Quantity | Coordinate) and type(earlier) is type(later):
         return replace(
-            here, **{key: part_value for key in PARTS[type(here)] if (part_value := getattr(more, key)) is not None}
+            earlier,
+            **{key: part_value for key in PARTS[type(earlier)] if (part_value := getattr(later, key)) is not None},
         )
-    return more
+    return later
 
 
 # ---------------------------------------------------------------- values as triples
@@ -319,7 +320,7 @@ class Statements:
         for gap in gaps:
             self.triples.minted.clear()
             try:
-                result.quads.extend(self._placed(self._triples_of_gap(gap, entity), gap, entity))
+                result.quads.extend(self._place_triples(self._triples_of_gap(gap, entity), gap, entity))
                 result.paths.extend(gap.paths)
             except ValueError as error:
                 refused += [(path, str(error)) for path in gap.paths]
@@ -328,7 +329,7 @@ class Statements:
 
     # ------------------------------------------------------------ places
 
-    def _placed(self, triples: list[Triple], gap: Gap, entity: Entity) -> list[Quad]:
+    def _place_triples(self, triples: list[Triple], gap: Gap, entity: Entity) -> list[Quad]:
         """Put properties of anonymous nodes into their brackets; returns all other triples as quads."""
         graph = self._graph(self._node(gap.node), entity)
         if self.reach is Reach.NONE:
@@ -341,12 +342,12 @@ class Statements:
                 raise ValueError("stands where no new property can be put")
             for number, triple in inside:
                 self.anonymous[number].append((triple.predicate, triple.object))
-        rest = (triple for triple in triples if self._bracket(triple.subject) is None)
-        return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in rest]
+        outside = (triple for triple in triples if self._bracket(triple.subject) is None)
+        return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in outside]
 
     def _check_alone(self, terms: list[Any]) -> None:
         if any(type(term) is BlankNode and term.value not in self.triples.minted for term in terms):
-            raise ValueError("stands at a blank node, which nothing but the source itself can name")
+            raise ValueError("stands at a blank node, which only the source itself can name")
 
     def _bracket(self, node: Any) -> int | None:
         """The number of an anonymous node."""
@@ -393,7 +394,7 @@ class Statements:
             raise ValueError("has no truthy triples here; write QuickStatements (.qs) instead")
         if self.observed.values(node, predicate.replace("/prop/direct/", "/prop/")):
             raise ValueError(
-                "has statements, beside which a truthy triple is not heard; write QuickStatements (.qs) instead"
+                "has statements, beside which a truthy triple is ignored; write QuickStatements (.qs) instead"
             )
         values = gap.value if isinstance(gap.value, list) else [gap.value]
         return [Triple(node, NamedNode(predicate), truthy_term(value)) for value in values]
@@ -432,11 +433,11 @@ class Statements:
             raise ValueError("shares its node with another entity, for which it was filled with something else")
         return []
 
-    def _inner(self, values: Sequence[Any], given: Any) -> Any:
+    def _inner(self, values: Sequence[Any], given_value: Any) -> Any:
         """The node that is this value."""
         for value in values:
             fields = None if isinstance(value, LiteralTerm) else self.observed.fields_of(value)
-            if fields is not None and recognised(value, fields, self.observed.fields_of) == given:
+            if fields is not None and recognised(value, fields, self.observed.fields_of) == given_value:
                 return value
         raise ValueError("has no node of its own that could be completed")
 

@@ -104,7 +104,7 @@ def entities_of(kb: RdfFile) -> Iterator[Entity]:
             if kb.options.skip_errors:
                 text = kb.without_faults(text, line)
             if number in plan.mixed:
-                text = _without_scattered(text, plan.scattered, scattered)
+                text = _set_scattered_aside(text, plan.scattered, scattered)
             with without_collection():
                 trees = kb.new_trees()
                 kb.parse_text(text, trees.add, line)
@@ -251,18 +251,18 @@ def _character(match: re.Match[bytes]) -> bytes:
     return chr(int(match[1] or match[2], 16)).encode("utf-8", "surrogatepass")
 
 
-def _without_scattered(text: bytes, scattered: set[int], lines_aside: ScatteredLines) -> bytes:
+def _set_scattered_aside(text: bytes, scattered: set[int], lines_aside: ScatteredLines) -> bytes:
     """The text with its scattered units set aside; their lines stay, empty, so that line numbers hold."""
-    kept: list[bytes] = []
+    kept_texts: list[bytes] = []
     for start, end, names in units(text):
         if scattered.isdisjoint(map(hash, names)):
-            kept.append(text[start:end])
+            kept_texts.append(text[start:end])
         else:
             lines = text[start:end].split(b"\n")
             rows = [_line_of(line) for line in lines]
             lines_aside.add([row for row in rows if row is not None])
-            kept.append(b"\n".join(line if row is None else b"" for line, row in zip(lines, rows, strict=True)))
-    return b"".join(kept)
+            kept_texts.append(b"\n".join(line if row is None else b"" for line, row in zip(lines, rows, strict=True)))
+    return b"".join(kept_texts)
 
 
 def _line_of(line: bytes) -> Line | None:
@@ -332,7 +332,7 @@ class ScatteredLines:
             self._store()
 
     def entities(self) -> Iterator[Entity]:
-        """What the lines make, once all of them are here."""
+        """The entities that the lines make, once all lines have been added."""
         if self.database is None:
             if self.rows:
                 yield from self._folded((row.text for row in self.rows), set())

@@ -21,14 +21,14 @@ from kbdisk.errors import LoadError
 # ---------------------------------------------------------------- parsing
 
 
-NO_BASE = "kbdisk-no-base:/"  # against it relative IRIs show, which parsers drop where there is no base
+NO_BASE = "kbdisk-no-base:/"  # reveals relative IRIs, which parsers drop where there is no base
 
 FORMATS: dict[str, RdfFormat] = {
     "turtle": RdfFormat.TURTLE,
     "ntriples": RdfFormat.N_TRIPLES,
     "nquads": RdfFormat.N_QUADS,
     "trig": RdfFormat.TRIG,
-    "n3": RdfFormat.TURTLE,  # most of what is called .n3 is Turtle; rdflib reads the rest
+    "n3": RdfFormat.TURTLE,  # most .n3 files are Turtle; rdflib reads the others
     "rdfxml": RdfFormat.RDF_XML,
     "jsonld": RdfFormat.JSON_LD,
 }
@@ -116,13 +116,13 @@ def too_deeply_nested(name: str, line: int | None = None) -> LoadError:
 def _has_long_lines(open_text: Callable[[], BinaryIO]) -> bool:
     """Whether any line may be long: whether there is a long text without a line end."""
     with open_text() as stream:
-        kept = b""
+        tail = b""
         while chunk := stream.read(CHUNK_SIZE):
-            text = kept + chunk
+            text = tail + chunk
             steps = range(0, len(text) - _LONG_LINE, _LONG_LINE)
             if any(text.rfind(b"\n", step, step + _LONG_LINE) < 0 for step in steps):
                 return True
-            kept = text[-2 * _LONG_LINE :]
+            tail = text[-2 * _LONG_LINE :]
     return False
 
 
@@ -199,10 +199,10 @@ def after_blank(data: bytes, place: int) -> int:
 
 def overlapping(stream: BinaryIO, reach: int = 128) -> Iterator[bytes]:
     """A stream in chunks that overlap, so that every short text is complete in one of them."""
-    kept = b""
+    overlap = b""
     while chunk := stream.read(CHUNK_SIZE):
-        yield kept + chunk
-        kept = (kept + chunk)[-reach:]
+        yield overlap + chunk
+        overlap = (overlap + chunk)[-reach:]
 
 
 def newline_of(sample: bytes) -> bytes:

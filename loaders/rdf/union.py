@@ -34,12 +34,12 @@ class Union(RdfKB):
     def __init__(self, parts: Sequence[KB]) -> None:
         formats = {kb.format for kb in parts}
         name = ", ".join(kb.name for kb in parts)
-        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED_FORMAT, _agreed(parts))
+        super().__init__(name, formats.pop() if len(formats) == 1 else MIXED_FORMAT, _merge_options(parts))
         self._parts = tuple(part for kb in parts for part in kb.parts)
         self._keys_alone: dict[int, Mapping[str, str]] = {}  # by part
-        self._sharing_parts = [self._sharing(kb) for kb in self._parts if isinstance(kb, RdfKB)]
+        self._sharing_parts = [self._share_with(kb) for kb in self._parts if isinstance(kb, RdfKB)]
 
-    def _sharing(self, part: RdfKB) -> RdfKB:
+    def _share_with(self, part: RdfKB) -> RdfKB:
         """A copy of a part that shares oddities, errors and keys of predicates with the union."""
         copy_of_part = copy.copy(part)
         copy_of_part.names, copy_of_part.odd, copy_of_part.skipped, copy_of_part._skipped = (
@@ -133,7 +133,7 @@ class _Labelled(Iterable[Quad]):
         return BlankNode(_label(self.number, self.blanks.id(node.value)))
 
 
-def _agreed(parts: Sequence[KB]) -> Options:
+def _merge_options(parts: Sequence[KB]) -> Options:
     """The options of the union: those of the parts that set any; ConfigError where two parts differ."""
     values: dict[str, tuple[Any, str]] = {}
     for kb in parts:
@@ -141,8 +141,8 @@ def _agreed(parts: Sequence[KB]) -> Options:
             value = getattr(kb.options, name)
             first, by = values.setdefault(name, (value, kb.name)) if value != getattr(Options(), name) else (value, "")
             if value != first:
-                what = f"expected {name} as for {by}, {first!r}, with which it is read as one; got {value!r}."
-                raise ConfigError(kb.name, f"{what} Load both alike.")
+                problem = f"expected {name} as for {by}, {first!r}, with which it is read as one; got {value!r}."
+                raise ConfigError(kb.name, f"{problem} Load both alike.")
     return replace(parts[0].options, **{name: value for name, (value, _) in values.items()})
 
 

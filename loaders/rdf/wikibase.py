@@ -268,8 +268,8 @@ class Wikibase:
             return data_model.coordinate(fields["geoLatitude"], fields["geoLongitude"], _id(fields.get("geoGlobe"), ""))
         return self._time(fields, where) if "timeValue" in fields else None
 
-    def _odd(self, what: str, value: Any, where: str) -> str:
-        self.odd.note(f"{what} that cannot be, kept as text", f"{where}: {value}")
+    def _odd(self, noun: str, value: Any, where: str) -> str:
+        self.odd.note(f"{noun} that cannot be, kept as text", f"{where}: {value}")
         return str(value)
 
     def _time(self, fields: Mapping[str, Any], where: str) -> Any:

@@ -25,7 +25,7 @@ from pyoxigraph import BlankNode, Quad
 
 from kbdisk.entity import Completion
 from kbdisk.errors import KBDiskWarning, WriteError
-from kbdisk.loaders.edits import as_text, inverse_changes, spliced
+from kbdisk.loaders.edits import apply_changes, as_text, inverse_changes
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import Report
 from kbdisk.loaders.rdf import blocks, jsonld, rdfxml, stream, syntax, turtle
@@ -85,39 +85,41 @@ def _into_brackets(kb: RdfFile, completions: Completions, stream_out: BinaryIO) 
 def _splice_into_text(kb: RdfFile, completions: Completions, stream_out: BinaryIO) -> Report:
     """Write RDF/XML or JSON-LD with new values set into its bytes; serialise it anew where that is impossible."""
     report = Report()
-    given: list[Quad] = []
+    given_quads: list[Quad] = []
     new: list[Quad] = []
-    if rest := [completion for completion in completions if completion.filled]:
+    if filled_completions := [completion for completion in completions if completion.filled]:
         with kb.again():
-            kb.observe(given.extend)
-        new += _new_quads(kb, rest, report, given)
+            kb.observe(given_quads.extend)
+        new += _new_quads(kb, filled_completions, report, given_quads)
     if not report.written:
         with kb.source.open() as bytes_in:
             shutil.copyfileobj(bytes_in, stream_out, 1 << 20)
-    elif (changes := CHANGES_IN_TEXT[kb.format](kb, given, new)) is not None:
+    elif (changes := CHANGES_IN_TEXT[kb.format](kb, given_quads, new)) is not None:
         data = kb.source.read()
         report.edits += [(place, as_text(old), as_text(now)) for place, old, now in inverse_changes(changes, data)]
-        stream_out.write(spliced(data, changes))
+        stream_out.write(apply_changes(data, changes))
     else:
         warnings.warn(f"{kb.name}: {SERIALISED_ANEW}", KBDiskWarning, stacklevel=2)
-        serialise_quads(itertools.chain(*label_quads(kb, given, new)), stream_out, kb.format, kb.prefixes, kb.name)
+        serialise_quads(
+            itertools.chain(*label_quads(kb, given_quads, new)), stream_out, kb.format, kb.prefixes, kb.name
+        )
     return report
 
 
 def translate(kb: RdfKB, completions: Completions, stream_out: BinaryIO, format: str) -> Report:
     """Write the source and the new values in another syntax."""
     report = Report()
-    translate_quads(kb, lambda given: _new_quads(kb, completions, report, given), stream_out, format)
+    translate_quads(kb, lambda given_quads: _new_quads(kb, completions, report, given_quads), stream_out, format)
     return report
 
 
 def quads_of(kb: RdfKB, completions: Completions, report: Report) -> tuple[list[Quad], list[Quad]]:
     """The given quads of a source, and those of new and earlier filled values."""
-    return gather_quads(kb, lambda given: _new_quads(kb, completions, report, given))
+    return gather_quads(kb, lambda given_quads: _new_quads(kb, completions, report, given_quads))
 
 
-def _new_quads(kb: RdfKB, completions: Completions, report: Report, given: list[Quad] | None) -> Iterator[Quad]:
-    for made in entity_quads_of(kb, completions, report, Reach.ALL, given):
+def _new_quads(kb: RdfKB, completions: Completions, report: Report, given_quads: list[Quad] | None) -> Iterator[Quad]:
+    for made in entity_quads_of(kb, completions, report, Reach.ALL, given_quads):
         report.written += len(made.paths)
         yield from made.quads
 
@@ -130,22 +132,22 @@ def entity_quads_of(
     completions: Completions,
     report: Report,
     reach: Reach = Reach.LABELLED,
-    given: list[Quad] | None = None,
+    given_quads: list[Quad] | None = None,
     anonymous: Anonymous | None = None,
 ) -> Iterator[EntityQuads]:
     """The quads of each completion with filled values."""
     statements: Statements | None = None
     for completion in completions:
         if completion.filled:
-            statements = statements or Statements(kb, *observe_source(kb, given), reach, anonymous)
+            statements = statements or Statements(kb, *observe_source(kb, given_quads), reach, anonymous)
             yield statements.quads_of(completion, report)
 
 
-def observe_source(kb: RdfKB, given: list[Quad] | None = None) -> tuple[Observed, blocks.FreshLabels]:
+def observe_source(kb: RdfKB, given_quads: list[Quad] | None = None) -> tuple[Observed, blocks.FreshLabels]:
     """The statistics of a source, and blank node labels that are new to it."""
     observed = Observed(kb.blanks())
-    if given is not None:
-        observed.add(given)
+    if given_quads is not None:
+        observed.add(given_quads)
     else:
         with kb.again():
             kb.observe(lambda quads: observed.add(quads, MAX_STATEMENTS_OBSERVED if _is_large(kb) else None))
@@ -219,37 +221,37 @@ def translate_quads(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> None:
     if kb.format in syntax.LINES and format in syntax.TEXTUAL:
         _translate_streamed(kb, new, stream, format)
         return
-    given, filled = gather_quads(kb, new)
+    given_quads, filled = gather_quads(kb, new)
     if format in ("rdfxml", "jsonld"):
-        serialise_quads([*given, *filled], stream, format, kb.prefixes, kb.name)
+        serialise_quads([*given_quads, *filled], stream, format, kb.prefixes, kb.name)
         return
     terms = TermWriter(kb.prefixes, shorthand=BARE_DATATYPES)
     if format == "sparql-update":
         with turtle.write_update(stream, terms) as document:
-            write_in_chunks(document, [*given, *filled], kb.name)
+            write_in_chunks(document, [*given_quads, *filled], kb.name)
         return
     with turtle.write_document(stream, format, terms) as document:
-        write_in_chunks(document, given, kb.name)
+        write_in_chunks(document, given_quads, kb.name)
     with turtle.write_block(stream, format, terms.standing_alone()) as block:
         write_in_chunks(block, filled, kb.name)
 
 
 def gather_quads(kb: RdfKB, new: New) -> tuple[list[Quad], list[Quad]]:
     """The given quads of a source; and those of earlier completions with the new ones."""
-    given: list[Quad] = []
+    given_quads: list[Quad] = []
     with kb.again():
-        kb.observe(given.extend)
-    return label_quads(kb, given, new(given))
+        kb.observe(given_quads.extend)
+    return label_quads(kb, given_quads, new(given_quads))
 
 
-def label_quads(kb: RdfKB, given: list[Quad], new: Quads) -> tuple[list[Quad], list[Quad]]:
+def label_quads(kb: RdfKB, given_quads: list[Quad], new: Quads) -> tuple[list[Quad], list[Quad]]:
     """The given quads with a label for every node; and those of earlier completions with the new ones."""
-    labels = _BlankNodeLabels(kb.blanks(), given)
-    filled = [*_earlier(kb, labels, given), *map(labels.quad, new)]
-    return list(dict.fromkeys(map(labels.quad, given))), filled  # several sources may hold the same quad
+    labels = _BlankNodeLabels(kb.blanks(), given_quads)
+    filled = [*_earlier_quads(kb, labels, given_quads), *map(labels.quad, new)]
+    return list(dict.fromkeys(map(labels.quad, given_quads))), filled  # several sources may hold the same quad
 
 
-def _earlier(kb: RdfKB, labels: _BlankNodeLabels, given: list[Quad]) -> list[Quad]:
+def _earlier_quads(kb: RdfKB, labels: _BlankNodeLabels, given_quads: list[Quad]) -> list[Quad]:
     """The quads of the blocks of kbdisk in the source."""
     if not kb.is_completed:
         return []
@@ -257,7 +259,7 @@ def _earlier(kb: RdfKB, labels: _BlankNodeLabels, given: list[Quad]) -> list[Qua
     with kb.again():
         kb.observe_all(everything.extend)
     same = _BlankNodeLabels(kb.blanks(), everything)
-    known = {labels.quad(quad) for quad in given}
+    known = {labels.quad(quad) for quad in given_quads}
     return [quad for quad in map(same.quad, everything) if quad not in known]
 
 
@@ -273,12 +275,12 @@ def _translate_streamed(kb: RdfKB, new: New, stream: BinaryIO, format: str) -> N
 
 def write_in_chunks(document: turtle.QuadWriter, quads: Quads, name: str) -> None:
     """Write quads into a document, in chunks."""
-    rest = iter(quads)
+    unwritten = iter(quads)
     try:
-        while chunk := list(itertools.islice(rest, QUADS_PER_CHUNK)):
+        while chunk := list(itertools.islice(unwritten, QUADS_PER_CHUNK)):
             document.write(chunk)
     except ValueError as error:
-        raise _refused(name, document.format, error) from None
+        raise _refusal(name, document.format, error) from None
 
 
 def serialise_quads(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[str, str], name: str) -> None:
@@ -287,10 +289,10 @@ def serialise_quads(quads: Quads, stream: BinaryIO, format: str, prefixes: dict[
     try:
         SERIALISERS[format](list(quads), stream, usable)
     except ValueError as error:
-        raise _refused(name, format, error) from None
+        raise _refusal(name, format, error) from None
 
 
-def _refused(name: str, format: str, error: ValueError) -> WriteError:
+def _refusal(name: str, format: str, error: ValueError) -> WriteError:
     title = syntax.TITLES.get(format, format)
     return WriteError(name, f"cannot be written as {title}: {error}. Choose another format, such as TriG (.trig).")
 

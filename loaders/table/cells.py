@@ -68,10 +68,10 @@ class Column:
         """How the column is read."""
         if not self.cells:
             return "blank"
-        rest = self.cells - self.missing_like.total()
-        if self.numbers == rest > 0:
+        known_cells = self.cells - self.missing_like.total()
+        if self.numbers == known_cells > 0:
             return "text" if self.separators.decimal is None else "number"
-        return "truth" if self.truths == rest > 0 else "text"
+        return "truth" if self.truths == known_cells > 0 else "text"
 
     @property
     def missing_spellings(self) -> frozenset[str]:

@@ -84,7 +84,7 @@ class TableKB(KB):
         ):
             self.odd.note(doubt, self.name)
         readers = [column.reader(self.missing) for column in columns]
-        wanted = set(self.options.classes)
+        wanted_classes = set(self.options.classes)
         for number, record, cells in self.rows.read(self.skip):
             values = [reader[cell] for reader, cell in zip(readers, cells, strict=True)]
             if layout.id is not None and values[layout.id] is None:
@@ -92,7 +92,7 @@ class TableKB(KB):
                 self.skip(LoadError(self.name, problem, record.line))
                 continue
             classes = layout.classes_of(values)
-            if wanted and wanted.isdisjoint(classes):
+            if wanted_classes and wanted_classes.isdisjoint(classes):
                 continue
             id = str(number) if layout.id is None else cells[layout.id]
             tree, label, nameless = layout.tree(values), layout.label_of(values), layout.id is None
@@ -118,7 +118,7 @@ class TableKB(KB):
         return report
 
     def restore(self, retractions: Iterable[Retraction], stream: BinaryIO) -> list[Placeless]:
-        left: list[Placeless] = []
+        unrestored: list[Placeless] = []
         due = {retraction.entity.position: retraction for retraction in retractions}
         columns = {show(path): i for i, path in enumerate(self.rows.paths)}
         with self.rows.source.open() as file:
@@ -133,11 +133,11 @@ class TableKB(KB):
                 for path, (value, was) in retraction.values.items():
                     was = _replaced_blank(path, value, columns) if was is None else was
                     if was is None or not was.keys() <= columns.keys():
-                        left.append((retraction.entity.id, path, NOT_NOTED if was is None else NO_COLUMN))
+                        unrestored.append((retraction.entity.id, path, NOT_NOTED if was is None else NO_COLUMN))
                     else:
                         cells |= {columns[name]: text.encode(self.rows.encoding) for name, text in was.items()}
                 stream.write(_with_cells(record, cells, self.rows.delimiter).raw)
-        return left
+        return unrestored
 
     def judge(self) -> tuple[list[Column], Layout]:
         """The columns and their layout, by a first pass over all rows."""
@@ -466,13 +466,13 @@ class Records:
         return Record(line, self._again.popleft(), None, fault)
 
 
-def _lines(stream: BinaryIO, rest: bytes) -> Iterator[bytes]:
+def _lines(stream: BinaryIO, unfinished: bytes) -> Iterator[bytes]:
     """Lines with their ends. One that grows is read in ever larger pieces."""
-    while chunk := stream.read(max(CHUNK_SIZE, len(rest))):
-        pieces = (rest + chunk).splitlines(keepends=True)
-        rest = pieces.pop()  # not whole yet; or its CR is half of a CRLF
+    while chunk := stream.read(max(CHUNK_SIZE, len(unfinished))):
+        pieces = (unfinished + chunk).splitlines(keepends=True)
+        unfinished = pieces.pop()  # not whole yet; or its CR is half of a CRLF
         yield from pieces
-    yield from rest.splitlines(keepends=True)  # several only where the file is as short as what was read first
+    yield from unfinished.splitlines(keepends=True)  # several only where the file is as short as what was read first
 
 
 def cells_of(record: Record, delimiter: bytes, encoding: str) -> list[str]:
@@ -557,9 +557,9 @@ class Rows:
         """The cells of a row, as many as the header has."""
         cells = self._text(record)
         if len(cells) != len(self.paths):
-            wanted = f"expected {len(self.paths)} cells as in the header, got {len(cells)}"
+            problem = f"expected {len(self.paths)} cells as in the header, got {len(cells)}"
             raise LoadError(
-                self.source.name, f"{wanted}. Mend the row, or leave it out with --skip-errors.", record.line
+                self.source.name, f"{problem}. Mend the row, or leave it out with --skip-errors.", record.line
             )
         return cells
 

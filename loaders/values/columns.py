@@ -179,14 +179,14 @@ class Layout:
         """The classes that a row gives its entity."""
         return tuple(str(values[i]) for i in self.classes if values[i] is not None)
 
-    def check_classes(self, wanted: Collection[str], name: str) -> None:
+    def check_classes(self, wanted_classes: Collection[str], name: str) -> None:
         """LoadError where entities of some classes are wanted, and no column holds classes."""
-        if wanted and not self.classes:
+        if wanted_classes and not self.classes:
             raise LoadError(name, "expected a column @type to choose classes by, got none. Leave --class out.")
 
 
-def _first(columns: Mapping[Path, int], wanted: Sequence[Path], fits: Callable[[int], bool]) -> int | None:
-    return next((columns[path] for path in wanted if path in columns and fits(columns[path])), None)
+def _first(columns: Mapping[Path, int], candidates: Sequence[Path], fits: Callable[[int], bool]) -> int | None:
+    return next((columns[path] for path in candidates if path in columns and fits(columns[path])), None)
 
 
 def index_of(cells: Iterable[Any]) -> Index:

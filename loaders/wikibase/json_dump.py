@@ -85,7 +85,7 @@ def load(source: Source, format: str, options: Options) -> KB:
 
 
 def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, only_new: bool) -> Report:
-    """Refused: see above."""
+    """Refused: a dump is never rewritten."""
     raise WriteError(format, NO_REWRITE)
 
 
@@ -96,7 +96,7 @@ class WikibaseJson(KB):
 
     def read(self) -> Iterator[Entity]:
         reader = Reader(self.options.language, self.odd)
-        wanted = set(self.options.classes)
+        wanted_classes = set(self.options.classes)
         for position, where, data in self._objects():
             try:
                 entities = reader.entities(data, where)
@@ -104,7 +104,7 @@ class WikibaseJson(KB):
                 self.skip(self._fault(str(error) + ". Check the file.", where))
                 continue
             for entity in entities:
-                if not wanted or wanted.intersection(entity.classes):
+                if not wanted_classes or wanted_classes.intersection(entity.classes):
                     entity.position = position
                     entity.source = self
                     yield entity
@@ -212,7 +212,7 @@ class Reader:
         self.instance_of = data_model.INSTANCE_OF
 
     def entities(self, data: Any, where: str) -> list[Entity]:
-        """The entity of one JSON object (none where it says `missing`), and a lexeme's forms and senses."""
+        """The entity of one JSON object (none where it is marked `missing`), and a lexeme's forms and senses."""
         if not isinstance(data, dict):
             raise ValueError(f"expected an entity, got {type(data).__name__}")
         if "missing" in data:
@@ -296,8 +296,8 @@ class Reader:
         try:
             return read(value) if read else _as_text(value)
         except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-            what = str(error) if isinstance(error, ValueError) else "it lacks a part"
-            self.odd.note(f"a {type} that cannot be, kept as text", f"{where}: {what}")
+            problem = str(error) if isinstance(error, ValueError) else "it lacks a part"
+            self.odd.note(f"a {type} that cannot be, kept as text", f"{where}: {problem}")
             return _as_text(value)
 
 

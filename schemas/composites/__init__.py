@@ -75,7 +75,7 @@ def kind_name(kind: Kind) -> str:
 
 
 def composite_of(fields: Mapping[str, Kind]) -> Kind | None:
-    """The composite that a part with these fields is, by their names and kinds; None where it is none."""
+    """The composite of a part with these fields, by their names and kinds; None where they make none."""
     for row in COMPOSITES.values():
         kind = load_part(row.of_fields)(fields) if row.of_fields is not None else None
         if kind is not None:
@@ -136,7 +136,7 @@ COMPOSITES: Table[CompositeKind] = Table(
             (190.0, Amount(190.0, "g"), {"value": 0.19, "unit": "kg"}, "190 g", Amount(None, "kg")),
             keys="kbdisk.schemas.yaml.kind_keys:QuantityKeys",
             json_schema="kbdisk.schemas.exporters.jsonschema:of_quantity",
-            merge="kbdisk.schemas.merging:merged_quantities",
+            merge="kbdisk.schemas.merging:merge_quantities",
             style="kbdisk.styles.kinds:QUANTITY_STYLE",
             of_fields=quantity_of_fields,
             of_parts="kbdisk.schemas.infer.paths:quantity_of_parts",
@@ -147,7 +147,7 @@ COMPOSITES: Table[CompositeKind] = Table(
             (Day(2019, 10, 15), {"year": 1999.0, "month": 3}, "1912-11-28", Day(-43, precision="century")),
             keys="kbdisk.schemas.yaml.kind_keys:DateKeys",
             json_schema="kbdisk.schemas.exporters.jsonschema:of_date",
-            merge="kbdisk.schemas.merging:merged_dates",
+            merge="kbdisk.schemas.merging:merge_dates",
             style="kbdisk.styles.kinds:DATE_STYLE",
             of_fields=date_of_fields,
             of_parts="kbdisk.schemas.infer.paths:date_of_parts",

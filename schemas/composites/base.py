@@ -13,7 +13,7 @@ from kbdisk.schemas.text.numerals import number
 
 Parts: TypeAlias = dict[Path, Any]  # the leaf values of a composite, by their paths within it
 
-EACH = -1  # in the path of a leaf: any place of a list
+EACH = -1  # stands for any place of a list in the path of a leaf
 
 
 @runtime_checkable

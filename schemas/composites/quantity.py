@@ -68,7 +68,7 @@ class Quantity:
     factors: Mapping[str, float | None] = field(default_factory=dict)
     value: Number = Number()
     normal: bool = False
-    any_unit: bool = False  # take units that the schema does not name
+    any_unit: bool = False  # whether units that the schema does not name are allowed
     comma: bool = False  # in text a comma is before decimals, and points part thousands: `6,9 kg`
     names: tuple[str, str] = NAMES  # the keys of a part, such as amount and currency
     scales: Mapping[str, Scale] = field(default_factory=dict)  # of each unit, made by training

@@ -3,7 +3,7 @@
 A gap is always allowed where nothing is required: null, an empty part, a spelling of a gap. JSON Schema cannot express all of a
 schema (years of a date as text, unique ids). Such conditions are in "$comment"; data that violates them is valid.
 
-Our own keyword has what `kbdisk schema import` needs beyond that, such as that a text is the id of an entity:
+Our own keyword holds further facts for `kbdisk schema import`, such as that a text is the id of an entity:
 
     {"type": "string", "x-kbdisk": {"kind": "link", "to": "City"}}
 
@@ -326,13 +326,13 @@ def of_link(kind: Link) -> Json:
 
 def set_of(kind: Set, missing: Iterable[str] = ()) -> Json:
     """The schema of labels or links; gaps among them do not count."""
-    of, gap = of_kind(kind.of), gap_of(missing)
+    member, gap = of_kind(kind.of), gap_of(missing)
     most = (
         {}
         if kind.most is None
-        else {"contains": {"allOf": [of], "not": gap}, "minContains": 0, "maxContains": kind.most}
+        else {"contains": {"allOf": [member], "not": gap}, "minContains": 0, "maxContains": kind.most}
     )
-    return any_of([of, {"type": "array", "items": any_of([of, gap, EMPTY_LIST]), **most, **hint(kind)}])
+    return any_of([member, {"type": "array", "items": any_of([member, gap, EMPTY_LIST]), **most, **hint(kind)}])
 
 
 def of_quantity(kind: Quantity) -> Json:

@@ -1,6 +1,6 @@
 """Shared by the importers: their result, notes on what is left out, and the type of a single value, which becomes a kind.
 
-Nothing is dropped in silence: whatever a schema of kbdisk cannot express has a line in `left_out`, for each place.
+Nothing is dropped in silence: `left_out` has a line for each place that a schema of kbdisk cannot express.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TYPE_OF_CLASS: dict[str, TypeName] = {  # by the last word of the class of a nod
 }
 NO_KIND = "the kind of its values is not determined: left out"
 BY_KIND = (
-    "values are told apart by their kind alone: 5, 5.0 and 5e0 are the same number; text fits where it spells a "
+    "values are distinguished by their kind alone: 5, 5.0 and 5e0 are the same number; text fits where it spells a "
     "number, a date, a quantity or an id"
 )
 
@@ -45,7 +45,7 @@ class Importer:
 
 @dataclass(frozen=True)
 class Imported:
-    """An imported schema, and what the schema does not have of the file."""
+    """An imported schema, and the parts of the file that it leaves out."""
 
     schema: Schema
     left_out: list[str]
@@ -56,7 +56,7 @@ MAX_SCHEMAS_READ = 20_000  # in a file of a hundred lines, references within ref
 
 @dataclass
 class Notes:
-    """The lines on what is left out, in order, without duplicates."""
+    """The lines on the parts that are left out, in order, without duplicates."""
 
     lines: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)  # the same lines
@@ -71,17 +71,17 @@ class Notes:
                 f"expected at most {MAX_SCHEMAS_READ:,} schemas, each counted where it is named, got more. Nest them less.",
             )
 
-    def add(self, where: str, what: str) -> None:
+    def add(self, where: str, problem: str) -> None:
         """Add a line."""
-        line = f"{where}: {what}" if where else what
+        line = f"{where}: {problem}" if where else problem
         if line not in self.known:
             self.known.add(line)
             self.lines.append(line)
 
-    def back_to(self, many: int) -> None:
-        """Remove all lines after the first so many."""
-        self.known.difference_update(self.lines[many:])
-        del self.lines[many:]
+    def back_to(self, count: int) -> None:
+        """Keep the first `count` lines alone."""
+        self.known.difference_update(self.lines[count:])
+        del self.lines[count:]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def narrowed(first: ValueType, second: ValueType) -> ValueType:
 
 
 def widened(names: Iterable[TypeName]) -> TypeName:
-    """The type name of values that may have any of these; empty where there is none."""
+    """The type name that takes the values of all these types; empty where there is none."""
     types = set(names)
     if types == {"integer", "number"}:
         return "number"

@@ -124,10 +124,10 @@ class _Reader:
 
     # ---------------------------------------------------------------- objects
 
-    def _properties(self, of: Node, at: Path, required: bool) -> Iterator[tuple[Path, Property]]:
-        """The properties of an object outside of lists; `required`: whether the object is certainly there."""
-        names, known = of.keywords.get("required", ()), of.keywords.get("properties", {})
-        self._note_object(of, at)
+    def _properties(self, parent: Node, at: Path, required: bool) -> Iterator[tuple[Path, Property]]:
+        """The properties of an object outside of lists; `required`: whether the object is always present."""
+        names, known = parent.keywords.get("required", ()), parent.keywords.get("properties", {})
+        self._note_object(parent, at)
         for key in names:
             if key not in known and key[:1] != "@":
                 self.notes.add(show((*at, key)), "required, but without a schema: left out")
@@ -135,7 +135,7 @@ class _Reader:
             path = (*at, key)
             if key in names and not required:
                 self.notes.add(show(path), "required where the part is there, which is left out")
-            yield from self._property(self.values.inner(of, "properties", key), path, key in names and required)
+            yield from self._property(self.values.inner(parent, "properties", key), path, key in names and required)
 
     def _property(self, node: Node, path: Path, must: bool) -> Iterator[tuple[Path, Property]]:
         if node.keywords.get("enum") == []:
@@ -276,20 +276,20 @@ class Values:
     @contextmanager
     def _apart(self) -> Iterator[list[str]]:
         """Within this context notes are collected in a separate list."""
-        kept = vars(self.notes).copy()
+        earlier = vars(self.notes).copy()
         self.notes.lines, self.notes.known = [], set()
         try:
             yield self.notes.lines
         finally:
-            self.notes.lines, self.notes.known = kept["lines"], kept["known"]
+            self.notes.lines, self.notes.known = earlier["lines"], earlier["known"]
 
     # ---------------------------------------------------------------- parts
 
-    def fields(self, of: Node, path: Path) -> dict[str, Kind]:
+    def fields(self, parent: Node, path: Path) -> dict[str, Kind]:
         """The kinds of the fields of a part in a list or a map."""
         kinds = {}
-        for key in of.keywords["properties"]:
-            node = self.inner(of, "properties", key)
+        for key in parent.keywords["properties"]:
+            node = self.inner(parent, "properties", key)
             kind = self.kind(node, (*path, key))
             if kind is None:
                 self.notes.add(show((*path, key)), NO_KIND)
@@ -297,8 +297,8 @@ class Values:
                 kinds[key] = kind
             for text in node.missing:
                 self.notes.add(show((*path, key)), f"that {text!r} is a gap is left out")
-        if of.keywords.get("required"):
-            self.notes.add(show(path), f"{', '.join(of.keywords['required'])}: that they are required is left out")
+        if parent.keywords.get("required"):
+            self.notes.add(show(path), f"{', '.join(parent.keywords['required'])}: that they are required is left out")
         return kinds
 
     def composite(self, node: Node, path: Path) -> Kind | None:
@@ -369,8 +369,8 @@ class Values:
             return self._object(node, path)
         if "array" in types and len(types) <= 2:
             items = self._array(node, path)
-            rest = replace(node, keywords={**node.keywords, "type": [*(types - {"array"})]})
-            return items if len(types) == 1 or items == several(self.kind(rest, path)) else None
+            node_without_lists = replace(node, keywords={**node.keywords, "type": [*(types - {"array"})]})
+            return items if len(types) == 1 or items == several(self.kind(node_without_lists, path)) else None
         if hinted_kind(node.keywords) == "category" or (len(types) > 1 and types <= SCALAR_TYPES):
             if HINT not in node.keywords and types != {"boolean", "number", "string"}:
                 self.notes.add(show(path), f"{' or '.join(sorted(types))}: any label fits")
@@ -413,11 +413,11 @@ class Values:
             self.notes.add(show(path), f"maxItems {most:g} is how many are learnt, and not checked")
         return replace(kind, most=int(most)) if isinstance(kind, Set | Listed) else kind
 
-    def inner(self, of: Node, key: str, name: str | None = None) -> Node:
+    def inner(self, parent: Node, key: str, name: str | None = None) -> Node:
         """A schema nested in another."""
-        raw = of.keywords.get(key, {}) if name is None else of.keywords[key][name]
-        place = ".".join(filter(None, (of.place, key, name)))
-        return self.document.node(raw, place, of)
+        raw = parent.keywords.get(key, {}) if name is None else parent.keywords[key][name]
+        place = ".".join(filter(None, (parent.place, key, name)))
+        return self.document.node(raw, place, parent)
 
     def note_unchecked(self, node: Node, path: Path) -> None:
         """Note the keywords that no kind has."""
@@ -476,7 +476,7 @@ def _with_step(value_type: ValueType, node: Node, place: str, notes: Notes) -> V
 
 
 def _bounds_of(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Bounds as fields of a Told; in draft 4 an exclusive bound is a truth beside the bound."""
+    """Bounds as fields of a ValueType; in draft 4 an exclusive bound is a truth beside the bound."""
     bounds = {"minimum": keywords.get("minimum"), "maximum": keywords.get("maximum")}
     for name, inclusive, field in (("exclusiveMinimum", "minimum", "above"), ("exclusiveMaximum", "maximum", "below")):
         if keywords.get(name) is True:
@@ -570,10 +570,10 @@ def _union_of_lists(lists: Sequence[Set | Listed]) -> Listed | None:
     return max(same, key=lambda kind: kind.most != 1, default=None) if len(same) == len(lists) else None
 
 
-def _is_item_of(kind: Kind, of: Set | Listed) -> bool:
-    if isinstance(of, Set):
-        return kind == of.of or (isinstance(kind, Text) and of.of == Category())
-    return bool(kind == of.fields.get(""))
+def _is_item_of(kind: Kind, several: Set | Listed) -> bool:
+    if isinstance(several, Set):
+        return kind == several.of or (isinstance(kind, Text) and several.of == Category())
+    return bool(kind == several.fields.get(""))
 
 
 def _union_of_composite(alternatives: Sequence[tuple[Node, Kind]], different: Sequence[Kind]) -> Kind | None:

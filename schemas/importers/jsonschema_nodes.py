@@ -1,7 +1,7 @@
 """The nodes of a JSON Schema file: references resolved, allOf merged, alternatives reduced to one where they are equivalent.
 
 References to other files are errors; nothing is ever downloaded. All errors are SchemaErrors with the place in the file. Gaps
-among alternatives are null, empty parts and lists, and what the export marks as a spelling of a gap.
+among alternatives are null, empty parts and lists, and values that the export marks as spellings of a gap.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Node:
     either: tuple[Node, ...] = ()  # alternatives of several kinds, without gaps
     missing: tuple[str, ...] = ()  # spellings of a gap among the alternatives
     novalue: tuple[str, ...] = ()
-    many: str = ""  # which counts of several values, where a list is an alternative to one value
+    many: str = ""  # the choice among several values (`many`), where a list is an alternative to one value
 
     def types(self) -> set[str]:
         """The types, without null; by the other keywords where `type` is absent."""
@@ -123,13 +123,13 @@ class Document:
         """An error at a place of the file."""
         return SchemaError(self.name, f"{place}: {problem}" if place else problem)
 
-    def node(self, raw: Any, place: str, of: Node | None = None) -> Node:
+    def node(self, raw: Any, place: str, parent: Node | None = None) -> Node:
         """The schema at a place, merged with its reference and with allOf."""
         self.notes.step(self.name)
-        depth = of.depth + 1 if of else 0
+        depth = parent.depth + 1 if parent else 0
         if depth > MAX_DEPTH:
             raise self.wrong(place, f"nested deeper than {MAX_DEPTH} schemas.")
-        node = self._checked(raw, place, of.refs if of else frozenset(), depth)
+        node = self._checked(raw, place, parent.refs if parent else frozenset(), depth)
         if "$ref" in node.keywords:
             node = self._referred(node)
         parts = node.keywords.get("allOf", [])

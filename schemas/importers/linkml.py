@@ -403,7 +403,9 @@ class LinkMLView:
 
     def prefixes(self, classes: Iterable[Class]) -> dict[str, str]:
         """The prefixes of the IRIs in use."""
-        used = [of.iri for of in classes] + [property_.iri for of in classes for property_ in of.properties.values()]
+        used = [class_.iri for class_ in classes] + [
+            property_.iri for class_ in classes for property_ in class_.properties.values()
+        ]
         namespaces = {str(name): str(prefix.prefix_reference) for name, prefix in self.view.schema.prefixes.items()}
         return {name: space for name, space in namespaces.items() if any(iri and iri.startswith(space) for iri in used)}
 

@@ -3,7 +3,7 @@
     imported = shacl.read("shapes.ttl")      imported.schema, imported.left_out
 
 Keys are those that the RDF loaders give to predicates (docs/decisions/0003). The shapes of a class, of its superclasses in the
-same file, and under sh:node and sh:and hold together: what several of them say of one path is one property. Conditions on
+same file, and under sh:node and sh:and hold together: their statements on one path make one property. Conditions on
 several properties, or on several values of one, become constraints of the class. OWL's functional and inverse properties of
 the same file are read, too. Every constraint of the file that becomes neither is listed in `left_out`.
 """
@@ -164,16 +164,16 @@ class _Reader:
 
     def _enforced(self, properties: Properties) -> Iterator[Constraint]:
         """The constraints whose properties the class has; all others are noted."""
-        of = Class("", properties)
+        class_ = Class("", properties)
         for where, name, constraint in self.constraints:
-            unknown = [path for path in constraint.paths if not of.has(path)]
+            unknown = [path for path in constraint.paths if not class_.has(path)]
             if not unknown or constraint.most == 0:
                 yield constraint
             else:
-                what = f"the kind of {_shown_paths(unknown)} is not determined"
+                problem = f"the kind of {_shown_paths(unknown)} is not determined"
                 if any(path[: len(head)] == head for path in unknown for head in properties):
-                    what = f"{_shown_paths(unknown)} is part of one value here"
-                self.notes.add(where, f"{name} is not checked: {what}")
+                    problem = f"{_shown_paths(unknown)} is part of one value here"
+                self.notes.add(where, f"{name} is not checked: {problem}")
 
     def _closed(self, shape: Shape, properties: Properties) -> Iterator[Constraint]:
         """The constraint for each closed shape: an entity has no properties except those that the shape names."""
@@ -421,25 +421,25 @@ class _Reader:
                     inverses.setdefault(other.value, set()).add(node.value)
             if is_iri(node) and self._is_owl(node.value, "SymmetricProperty"):
                 inverses.setdefault(node.value, set()).add(node.value)
-        paths = {property_.iri: path for of in classes.values() for path, property_ in of.properties.items()}
+        paths = {property_.iri: path for class_ in classes.values() for path, property_ in class_.properties.items()}
         completed: dict[str, Class] = {}
-        for name, of in classes.items():
+        for name, class_ in classes.items():
             added: list[Constraint] = []
-            for path, property_ in of.properties.items():
+            for path, property_ in class_.properties.items():
                 for iri in sorted(inverses.get(property_.iri or "", ())):
                     if iri in paths and len(path) == 1:
                         added.append(Constraint("inverse", path, paths[iri]))
                     else:
                         self.notes.add(f"{name}.{show(path)}", f"owl:inverseOf {last_word(iri)} is not checked")
-            completed[name] = replace(of, constraints=(*of.constraints, *added))
+            completed[name] = replace(class_, constraints=(*class_.constraints, *added))
         return completed
 
     def _note_owl(self) -> None:
         for node in self.graph.facts:
-            for kind, what in UNREAD_OWL.items():
+            for kind, problem in UNREAD_OWL.items():
                 if NamedNode(OWL + kind) in self.graph.objects(node, RDF + "type"):
                     where = f"{last_word(node.value)}: " if is_iri(node) and node.value in self.words.values() else ""
-                    self.notes.add("", f"{where}owl:{kind}: {what}")
+                    self.notes.add("", f"{where}owl:{kind}: {problem}")
 
     # ---------------------------------------------------------------- parts
 
@@ -465,7 +465,7 @@ class _Reader:
     ) -> Iterator[tuple[Path, Property]]:
         """The properties of a part, or the list of parts."""
         for inner in (inner for inner, property_ in fields.items() if property_.required):
-            if most != 1 or not required:  # each part has them that is there
+            if most != 1 or not required:  # the keys of every part that is present
                 self._add(shape, f"that {show(inner)} is there", Constraint("count", (*path, *inner), least=1))
         if required:
             self._add(shape, "sh:minCount 1", Constraint("count", path, least=1))

@@ -103,8 +103,8 @@ class Graph:
         """The first text of the nodes: in English or without a language if there is one, else in any."""
         texts = [text for predicate in predicates for node in nodes for text in self.objects(node, predicate)]
         literals = [text for text in texts if hasattr(text, "language")]
-        wanted = [text for text in literals if (text.language or "en").lower().startswith("en")]
-        return str((wanted or literals)[0].value) if literals else ""
+        english = [text for text in literals if (text.language or "en").lower().startswith("en")]
+        return str((english or literals)[0].value) if literals else ""
 
 
 class Shape:

@@ -55,7 +55,7 @@ class Inference:
         """For each shared property the number of its classes, and the reason in the class with most values."""
         shared: dict[tuple[str | None, Path], str] = {}
         for path in self.schema.properties or ():
-            names = [name for name, of in self.schema.classes.items() if path in of.properties]
+            names = [name for name, class_ in self.schema.classes.items() if path in class_.properties]
             largest = max(names, key=lambda name: self.counts.get((name, path), 0))
             shared[None, path] = (
                 f"{counted(len(names), 'class', 'classes')}; of {largest}: {self.reasons[largest, path]}"

@@ -20,38 +20,38 @@ from kbdisk.schemas.kinds import MAX_EXACT, Category, Number
 from kbdisk.schemas.text.numerals import MAX_DIGITS
 from kbdisk.schemas.text.units import conversion, is_currency
 
-MIN_VALUES = 20  # from which on statements on all values are made: all differ, or all are the same
+MIN_VALUES = 20  # fewer values do not show whether all differ, or all are the same
 MAX_DECIMALS = 6
 SENTINELS = (-1, -99, -999, -9999)
 FIRST_DAY, LAST_DAY = 1000_01_01, 2999_12_31  # as whole numbers
 ID_NAME = re.compile(r"(?i:^(.*[_ .-])?(id|uuid|guid|key|rowid|idx)$)|.*[a-z](Id|ID|Key)$")
 
 
-def number_decision(name: str, low: Any, high: Any, whole: bool, sketch: ValueSketch) -> Decision:
+def number_decision(name: str, low: Any, high: Any, are_integers: bool, sketch: ValueSketch) -> Decision:
     """The decision on numbers with this range."""
-    reason = f"{'whole numbers' if whole else 'numbers'} from {_shown_number(low)} to {_shown_number(high)}"
+    reason = f"{'whole numbers' if are_integers else 'numbers'} from {_shown_number(low)} to {_shown_number(high)}"
     reason = f"the number {_shown_number(low)} alone" if low == high else reason
     distinct, seen = sketch.distinct(), sketch.seen
-    leaf = _in_degrees(name, number_leaf(low, whole, sketch), low, high)
+    leaf = _in_degrees(name, number_leaf(low, are_integers, sketch), low, high)
     if sketch.exact and distinct == 1 and seen >= MIN_VALUES:
         return Decision(
             leaf, f"{_shown_number(low)} in all {counted(seen, 'value')}{NOTHING_TO_LEARN}", "ignore", is_constant=True
         )
-    if whole and sketch.exact and distinct == 2 and seen >= MIN_VALUES and high - low <= 2:
+    if are_integers and sketch.exact and distinct == 2 and seen >= MIN_VALUES and high - low <= 2:
         values = tuple(sorted(int(value) for value in sketch.counts))
         return Decision(Category(values, closed=True), f"only {values[0]} and {values[1]} in {counted(seen, 'value')}")
-    if whole and ID_NAME.fullmatch(name) and all_differ(sketch):
+    if are_integers and ID_NAME.fullmatch(name) and all_differ(sketch):
         return Decision(leaf, f"{reason}; all differ, and it is called {name}: an id", "ignore", unique=sketch.exact)
-    if whole and ID_NAME.fullmatch(name) and seen >= MIN_VALUES:
+    if are_integers and ID_NAME.fullmatch(name) and seen >= MIN_VALUES:
         return Decision(
             Category(),
-            f"{reason}, {counted(distinct, 'different one')}; it is called {name}: what it names is no amount",
+            f"{reason}, {counted(distinct, 'different one')}; it is called {name}: an id, not an amount",
         )
-    if whole and (days := days_decision(leaf, low, high, sketch)):
+    if are_integers and (days := days_decision(leaf, low, high, sketch)):
         return days
-    if whole and low >= 1000 and high <= 2100 and distinct > 2:
+    if are_integers and low >= 1000 and high <= 2100 and distinct > 2:
         reason += ", such as years"
-    if leaf.decimals is not None and not whole:
+    if leaf.decimals is not None and not are_integers:
         reason += f", {counted(leaf.decimals, 'decimal')} at most"
     return Decision(
         leaf, reason + (", most of them small: learnt by their logarithm" if leaf.transform == "log" else "")
@@ -73,15 +73,15 @@ def _is_day(value: Any) -> bool:
     return True
 
 
-def number_leaf(low: Any, whole: bool, sketch: ValueSketch) -> Number:
+def number_leaf(low: Any, are_integers: bool, sketch: ValueSketch) -> Number:
     """The leaf of numbers with this range; 0 is the minimum where none is negative."""
     values = [value for value, _ in sketch.weighted()]
     skewed = low is not None and low > 0 and _skewed(values)
     return Number(
-        integer=whole,
+        integer=are_integers,
         minimum=0 if low is not None and low >= 0 else None,
         transform="log" if skewed else "auto",
-        decimals=None if whole else _decimals(values),
+        decimals=None if are_integers else _decimals(values),
     )
 
 
@@ -144,8 +144,8 @@ def _skewed(sample: Iterable[Any]) -> bool:
 
 def _shown_number(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
-        whole = int(value)
-        return str(whole) if whole.bit_length() < 100 else "a number of very many digits"
+        integer = int(value)
+        return str(integer) if integer.bit_length() < 100 else "a number of very many digits"
     if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_DIGITS:
         return str(value)  # formatting rounds, and fails for an exponent beyond 999,999
     return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"

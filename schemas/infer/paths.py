@@ -45,7 +45,7 @@ LONGITUDE_FIRST_NAME = re.compile(r"(?i:coordinates|lo?ng_?lat)")
 MAX_LEARNT_ITEMS = 32  # of a list or a map
 MAX_NUMBER_LABELS = 20  # different numbers of a set of labels
 MIN_WITHOUT_CONSTANT = 20  # entities without a value that is always the same, from which on presence is learnt
-FEW_ITEMS = 8  # of a list, which are all learnt
+MAX_SHORT_LIST = 8  # items; all of them are learnt
 
 Decisions = Iterator[tuple[Path, Decision]]
 
@@ -282,7 +282,7 @@ def _length_reason(lengths: Counter[int]) -> str:
 def _learnt_length(lengths: Counter[int]) -> int:
     """The number of items that are learnt: all of few, else the 95th percentile of the lengths."""
     total, seen = lengths.total(), 0
-    if max(lengths) <= FEW_ITEMS:
+    if max(lengths) <= MAX_SHORT_LIST:
         return max(1, max(lengths))
     for length, count in sorted(lengths.items()):
         seen += count
@@ -321,10 +321,10 @@ def scalar_decision(name: str, statistics: ValueStatistics, targets: LinkTargets
     if not shares:
         return Decision(None, "no value")
     family = _main_family(shares)
-    rest = {
+    other_shares = {
         other: share for other, share in shares.items() if other != family and other not in ALSO_TAKEN.get(family, ())
     }
-    if sum(rest.values()) > 1 - MIN_FIT_SHARE and {family, *rest} <= LABEL_FAMILIES:
+    if sum(other_shares.values()) > 1 - MIN_FIT_SHARE and {family, *other_shares} <= LABEL_FAMILIES:
         return _mixed(shares)
     decision = BY_FAMILY[family](name, statistics, targets, gaps)
     if missing and family != "text":
@@ -335,7 +335,7 @@ def scalar_decision(name: str, statistics: ValueStatistics, targets: LinkTargets
     if infinite and family == "number":
         decision = replace(decision, novalue=infinite).because(f"{', '.join(infinite)} stands on no scale")
     return decision.because(
-        *(misfits(decision.kind, statistics, other, share, decision.missing) for other, share in rest.items())
+        *(misfits(decision.kind, statistics, other, share, decision.missing) for other, share in other_shares.items())
     )
 
 
@@ -362,11 +362,11 @@ def _numbers(name: str, statistics: ValueStatistics, targets: LinkTargets, gaps:
     gap_spelling = sentinel(statistics.low, statistics.high, sketch) if gaps else None
     if gap_spelling is None:
         return number_decision(name, statistics.low, statistics.high, statistics.whole, sketch)
-    rest = ValueSketch(Budget())
-    rest.take(
+    other_numbers = ValueSketch(Budget())
+    other_numbers.take(
         [value for value, count in sketch.weighted() for _ in range(min(count, MIN_VALUES)) if value != statistics.low]
     )
-    decision = number_decision(name, min(rest.counts), statistics.high, statistics.whole, rest)
+    decision = number_decision(name, min(other_numbers.counts), statistics.high, statistics.whole, other_numbers)
     gap_count = sketch.counts[statistics.low]
     return replace(decision, missing=(gap_spelling,), gaps=gap_count).because(
         f"{gap_spelling} stands for no value {times(gap_count)}"

@@ -234,12 +234,12 @@ class LinkTargets:
         self.classes: dict[str, str] = {}
         self.names: Mapping[str, str] = {}  # of classes in the schema
 
-    def add(self, ids: Iterable[str], of: str) -> None:
+    def add(self, ids: Iterable[str], class_name: str) -> None:
         """Add entities of a class."""
         if self.below == HASH_SPAN:
-            self.classes.update(dict.fromkeys(ids, of))
+            self.classes.update(dict.fromkeys(ids, class_name))
         else:
-            self.classes.update((id, of) for id in ids if hash_of(id) < self.below)
+            self.classes.update((id, class_name) for id in ids if hash_of(id) < self.below)
         while len(self.classes) > MAX_KEPT:
             self.below //= 2
             self.classes = {id: name for id, name in self.classes.items() if hash_of(id) < self.below}

@@ -19,7 +19,7 @@ from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.infer.numbers import factor_of
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
-from kbdisk.schemas.merging import merged
+from kbdisk.schemas.merging import merge_kinds
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 
@@ -34,20 +34,20 @@ class _Group:
     """Properties of classes at one path whose kinds go together."""
 
     kind: Kind
-    of: dict[str, Property]  # by class
+    properties: dict[str, Property]  # by class
 
     def take(self, name: str, property: Property) -> bool:
-        """Whether another class's property goes together with these, and is one of them now."""
-        role = next(iter(self.of.values())).role
-        kind = merged(self.kind, property.kind) if role == property.role else None
+        """Add a property of another class where its kind goes together with these; returns whether it was added."""
+        role = next(iter(self.properties.values())).role
+        kind = merge_kinds(self.kind, property.kind) if role == property.role else None
         if kind is None:
             return False
-        self.kind, self.of[name] = kind, property
+        self.kind, self.properties[name] = kind, property
         return True
 
     def definition(self) -> Property:
         """The property of all these classes."""
-        properties = list(self.of.values())
+        properties = list(self.properties.values())
         return Property(
             self.kind,
             properties[0].role,
@@ -69,24 +69,24 @@ def share(schema: Schema, counts: Mapping[Place, int], unlisted: Collection[Plac
     """
     schema = in_one_unit(schema, counts)
     groups: dict[Path, list[_Group]] = {}
-    for name, of in schema.classes.items():
-        for path, property in of.properties.items():
+    for name, class_ in schema.classes.items():
+        for path, property in class_.properties.items():
             known = groups.setdefault(path, [])
             if not any(group.take(name, property) for group in known):
                 known.append(_Group(property.kind, {name: property}))
     for path, path_groups in groups.items():
         _join_links(path, path_groups, counts, unlisted)
         _join_texts(path, path_groups, counts)
-    largest = {path: max(path_groups, key=lambda group: len(group.of)) for path, path_groups in groups.items()}
-    shared = {path: group for path, group in largest.items() if len(group.of) > 1}
+    largest = {path: max(path_groups, key=lambda group: len(group.properties)) for path, path_groups in groups.items()}
+    shared = {path: group for path, group in largest.items() if len(group.properties) > 1}
     if not shared:
         return schema
     definitions = {path: group.definition() for path, group in shared.items()}
     classes: dict[str, Class] = {}
-    for name, of in schema.classes.items():
-        properties = dict(of.properties)
+    for name, class_ in schema.classes.items():
+        properties = dict(class_.properties)
         for path, property in properties.items():
-            if path in shared and name in shared[path].of:
+            if path in shared and name in shared[path].properties:
                 has_own_kind = counts.get((name, path), 0) >= MIN_OWN_VALUES
                 properties[path] = _of_class(definitions[path], property, has_own_kind)
         unchanged = {
@@ -94,14 +94,14 @@ def share(schema: Schema, counts: Mapping[Place, int], unlisted: Collection[Plac
             for path, shared_property in properties.items()
             if shared_property == definitions.get(path)
         }
-        classes[name] = replace(of, properties={**unchanged, **properties})
+        classes[name] = replace(class_, properties={**unchanged, **properties})
     return replace(schema, classes=classes, properties=definitions)
 
 
 def _join_links(path: Path, groups: list[_Group], counts: Mapping[Place, int], unlisted: Collection[Place]) -> None:
     """Moves links of classes with few values to the group of classes with sets of links, if there is one."""
     sets = next((group for group in groups if isinstance(group.kind, Set) and isinstance(group.kind.of, Link)), None)
-    if sets is None or not any((name, path) in unlisted for name in sets.of):
+    if sets is None or not any((name, path) in unlisted for name in sets.properties):
         return
     _move_small_classes(path, groups, counts, sets, _set_of_links)
 
@@ -129,17 +129,17 @@ def _move_small_classes(
     target: _Group,
     convert: Callable[[Property], Property | None],
 ) -> None:
-    """Moves the properties of classes with few values to a group that takes what they are converted to, if to anything."""
+    """Moves the properties of classes with few values to a group that takes them, once converted to its kind."""
     for group in groups:
-        for name, property in list(group.of.items()):
+        for name, property in list(group.properties.items()):
             converted = convert(property) if counts.get((name, path), 0) < MIN_OWN_VALUES else None
             if converted is not None and target.take(name, converted):
-                del group.of[name]
-    groups[:] = [group for group in groups if group.of]
+                del group.properties[name]
+    groups[:] = [group for group in groups if group.properties]
 
 
 def _of_class(definition: Property, property: Property, own_kind: bool) -> Property:
-    """A shared property as a class has it: unique as there, and with its own kind where that is borne out."""
+    """A shared property as a class has it: required and unique as in the class, and with its kind where `own_kind`."""
     kind = _scaled_like(property.kind, definition.kind) if own_kind else definition.kind
     return replace(definition, kind=kind, unique=property.unique, required=property.required)
 
@@ -153,7 +153,7 @@ def _scaled_like(kind: Kind, definition: Kind) -> Any:
 
 
 def _most_frequent(values: Iterable[T]) -> T | None:
-    """The most frequent of values that say something; the first of several."""
+    """The most frequent value that is not empty; of equally frequent ones the first."""
     counts = Counter(value for value in values if value)
     return max(counts, key=counts.__getitem__, default=None)
 
@@ -164,18 +164,18 @@ def _most_frequent(values: Iterable[T]) -> T | None:
 def in_one_unit(schema: Schema, counts: Mapping[tuple[str, Path], int]) -> Schema:
     """The schema in which all classes have the same main unit of a property: that of most values, if the units convert."""
     votes: dict[Path, Counter[str]] = {}
-    for name, of in schema.classes.items():
-        for path, property_ in of.properties.items():
+    for name, class_ in schema.classes.items():
+        for path, property_ in class_.properties.items():
             if isinstance(property_.kind, Quantity) and property_.kind.learnt_in is not None:
                 votes.setdefault(path, Counter())[property_.kind.learnt_in] += counts.get((name, path), 0)
     mains = {path: max(sorted(units), key=units.__getitem__) for path, units in votes.items() if len(units) > 1}
     classes = {}
-    for name, of in schema.classes.items():
+    for name, class_ in schema.classes.items():
         properties = {
             path: replace(property_, kind=_with_main(property_.kind, mains[path])) if path in mains else property_
-            for path, property_ in of.properties.items()
+            for path, property_ in class_.properties.items()
         }
-        classes[name] = replace(of, properties=properties)
+        classes[name] = replace(class_, properties=properties)
     return replace(schema, classes=classes) if mains else schema
 
 

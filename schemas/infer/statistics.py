@@ -1,4 +1,4 @@
-"""Statistics of one pass over entities: what stands at each path, in bounded memory.
+"""Statistics of one pass over entities: the values at each path, in bounded memory.
 
 A `Node` has the statistics of a path, a `ValueStatistics` those of its plain values, a `ValueSketch` those of the values of
 one family.

@@ -162,7 +162,7 @@ def _ordered_dates(strings: Strings) -> Decision | None:
     first = strings.first(lambda text: _in_order(text, "dmy") and not _in_order(text, "mdy"))
     second = strings.first(lambda text: _in_order(text, "mdy") and not _in_order(text, "dmy"))
     if first and second:
-        strings.remarks.append(f"dates in both orders ({first}, {second}): which is meant cannot be told")
+        strings.remarks.append(f"dates in both orders ({first}, {second}): the order is ambiguous")
     return None
 
 
@@ -191,8 +191,8 @@ def _digits(strings: Strings) -> Decision | None:
         leaf = _numerals(strings)
         if leaf is None:
             return None
-        sketch, low, high, whole = _numbers(strings)
-        if whole and (days := days_decision(leaf, low, high, sketch)):
+        sketch, low, high, are_integers = _numbers(strings)
+        if are_integers and (days := days_decision(leaf, low, high, sketch)):
             return days
         if grouped := strings.first(GROUPED.fullmatch):
             return Decision(Quantity(value=leaf), f"numbers with commas, such as {grouped}")
@@ -218,11 +218,11 @@ def _numerals(strings: Strings) -> Number | None:
         strings.remarks.append(f"digits with zeros in front, such as {zero_filled}: codes")
         return None
     if ID_NAME.fullmatch(strings.name):
-        strings.remarks.append(f"digits, but it is called {strings.name}: what it names is no amount")
+        strings.remarks.append(f"digits, but it is called {strings.name}: an id, not an amount")
         return None
-    sketch, low, high, whole = _numbers(strings)
+    sketch, low, high, are_integers = _numbers(strings)
     if (
-        whole
+        are_integers
         and strings.distinct <= MAX_NUMERAL_LABELS
         and low >= 0
         and high < 100
@@ -230,7 +230,7 @@ def _numerals(strings: Strings) -> Number | None:
     ):
         strings.remarks.append("digits, written as strings")
         return None
-    return number_leaf(low, whole, sketch)
+    return number_leaf(low, are_integers, sketch)
 
 
 def _is_numeral(text: str) -> bool:
@@ -267,8 +267,8 @@ def _measures(strings: Strings, measured: list[tuple[Measure, int]], comma: bool
         return None
     values = ValueSketch(Budget())
     values.take([_number(amount.number) for amount, _ in measured])
-    low, whole = min(values.counts), all(map(is_whole, values.counts))
-    kind = quantity_in(units, number_leaf(low, whole, values), bare=False, comma=comma)
+    low, are_integers = min(values.counts), all(map(is_whole, values.counts))
+    kind = quantity_in(units, number_leaf(low, are_integers, values), bare=False, comma=comma)
     units_reason = (
         f"all in {kind.unit}" if len(units) == 1 else f"in {counted(len(units), 'unit')}, most in {kind.unit}"
     )
@@ -325,8 +325,8 @@ def _applies(kind: Any, text: str) -> bool:
     return True
 
 
-def _other_share(share: float, what: str) -> str:
-    return "" if share == 1 else f"; {100 * (1 - share):.1f} % are no {what}"
+def _other_share(share: float, noun: str) -> str:
+    return "" if share == 1 else f"; {100 * (1 - share):.1f} % are no {noun}"
 
 
 DETECTORS: tuple[Callable[[Strings], Decision | None], ...] = (

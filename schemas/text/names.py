@@ -26,12 +26,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
-def refuse_unmet(source: str, wanted: Iterable[str], classes: Collection[str]) -> None:
+def refuse_unmet(source: str, names: Iterable[str], classes: Collection[str]) -> None:
     """LoadError for a wanted class, named in full or by its last word, that is none of the classes of a source."""
     words = list(dict.fromkeys(last_word(name) for name in classes if name))
-    for name in wanted:
+    for name in names:
         if name not in classes and name not in words:
-            known = f"its classes are {_listed(words)}" if words else "its entities tell no class"
+            known = f"its classes are {_listed(words)}" if words else "its entities have no class"
             raise LoadError(source, f"no entity is of the class {name!r}; {known}.{did_you_mean(name, words)}")
 
 
@@ -42,14 +42,14 @@ def no_class(name: str, classes: Iterable[str]) -> ConfigError:
     return ConfigError("--class", f"the model has no class {name!r}; {known}.{did_you_mean(name, names)}")
 
 
-def no_id(source: str, wanted: str, ids: Collection[str]) -> LoadError:
+def no_id(source: str, wanted_id: str, ids: Collection[str]) -> LoadError:
     """The error for an id that no entity of a source has, with the ids that end in it, else a similar one."""
-    ending = sorted(id for id in ids if wanted and last_word(id) == wanted)[:MAX_IDS_SHOWN]
+    ending = sorted(id for id in ids if wanted_id and last_word(id) == wanted_id)[:MAX_IDS_SHOWN]
     hint = f" Did you mean {' or '.join(map(repr, ending))}?" if ending else ""
-    hint = hint or did_you_mean(wanted, islice(ids, MAX_IDS_COMPARED))
-    return LoadError(source, f"no entity has the id {wanted!r}.{hint}")
+    hint = hint or did_you_mean(wanted_id, islice(ids, MAX_IDS_COMPARED))
+    return LoadError(source, f"no entity has the id {wanted_id!r}.{hint}")
 
 
 def _listed(names: list[str]) -> str:
-    rest = len(names) - MAX_CLASSES_SHOWN
-    return ", ".join(names[:MAX_CLASSES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    hidden_count = len(names) - MAX_CLASSES_SHOWN
+    return ", ".join(names[:MAX_CLASSES_SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")

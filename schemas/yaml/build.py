@@ -42,8 +42,8 @@ class Builder:
         shared = None if keys.properties is None else self.properties(("properties",), keys.properties)
         classes = {name: self.class_(name, class_keys, shared) for name, class_keys in keys.classes.items()}
         rules = None if keys.rules is None else self.rules(keys.rules, classes)
-        for name, of in classes.items():
-            self.check_constraints(("classes", name, "constraints"), of, classes)
+        for name, class_ in classes.items():
+            self.check_constraints(("classes", name, "constraints"), class_, classes)
         return Schema(classes, keys.label, keys.description, keys.missing, keys.prefixes, rules, shared)
 
     def rules(self, keys: Sequence[RuleKeys], classes: Mapping[str, Class]) -> tuple[Rule, ...]:
@@ -58,8 +58,8 @@ class Builder:
             self.problems[*place, "class"] = f"no class is called {name!r}.{did_you_mean(name, list(classes))}"
             return None
         target = self.read((*place, "target"), _names, keys.target)
-        of = [self.read((*place, "of", n), _names, text) for n, text in enumerate(keys.of)]
-        if target is None or None in of:
+        paths = [self.read((*place, "of", n), _names, text) for n, text in enumerate(keys.of)]
+        if target is None or None in paths:
             return None
         targets = {
             path for of_class in classes.values() if name in (None, of_class.name) for path in of_class.properties
@@ -68,10 +68,10 @@ class Builder:
             hint = did_you_mean(show(target), [show(path) for path in targets])
             self.problems[*place, "target"] = f"no property has the path {show(target)}.{hint}"
             return None
-        for n, path in enumerate(of):
+        for n, path in enumerate(paths):
             self.read((*place, "of", n), lambda path: _of_any_class(path, classes), path)
         settings = {key: getattr(keys, key) for key in RULE_SETTINGS}
-        return self.read(place, lambda paths: Rule(target, keys.rule, tuple(paths), **settings), of)
+        return self.read(place, lambda of: Rule(target, keys.rule, tuple(of), **settings), paths)
 
     def class_(self, name: str, keys: ClassKeys, shared: Mapping[Path, Property] | None) -> Class:
         """A class with all its properties: those that it uses, then those that it defines or changes."""
@@ -86,13 +86,13 @@ class Builder:
         texts = keys.label, keys.description
         return Class(name, properties, iri, id, *texts, keys.superclasses, keys.constraints)
 
-    def check_constraints(self, place: Place, of: Class, classes: Mapping[str, Class]) -> None:
+    def check_constraints(self, place: Place, class_: Class, classes: Mapping[str, Class]) -> None:
         """Refuse constraints on properties that the class does not have; the second one of an inverse may be of any class."""
-        for n, constraint in enumerate(of.constraints):
+        for n, constraint in enumerate(class_.constraints):
             if constraint.kind == "count" and constraint.most == 0:  # what must not be there needs no property
                 continue
             for name, path in (("path", constraint.path), ("other", constraint.other)):
-                owners = classes if (constraint.kind, name) == ("inverse", "other") else {of.name: of}
+                owners = classes if (constraint.kind, name) == ("inverse", "other") else {class_.name: class_}
                 if path:
                     self.read((*place, n), partial(_in_any_class, classes=owners), path)
 
@@ -143,17 +143,19 @@ class Builder:
             **{key: getattr(property_keys, key) for key in PropertyKeys.model_fields if key not in read_apart},
         )
 
-    def check(self, here: Place, path: Path, properties: Mapping[Path, Property]) -> None:
+    def check(self, place: Place, path: Path, properties: Mapping[Path, Property]) -> None:
         """Refuse a path within that of another property, and formulas of unknown paths."""
         property_ = properties[path]
         inside = next((other for length in range(1, len(path)) if (other := path[:length]) in properties), None)
         if inside is not None:
             kind = name_of(properties[inside].kind)
-            self.problems[here] = f"expected a path of its own, got one within {show(inside)}, a {kind}. Leave one out."
+            self.problems[place] = (
+                f"expected a path of its own, got one within {show(inside)}, a {kind}. Leave one out."
+            )
         for needed in property_.formula.paths if property_.formula else ():
-            self.read((*here, "formula"), lambda path_: _check_leaf_of_formula(path_, path, properties), needed)
+            self.read((*place, "formula"), lambda path_: _check_leaf_of_formula(path_, path, properties), needed)
         for n, needed in enumerate(property_.depends):
-            self.read((*here, "depends", n), lambda path_: _property_at(path_, path, properties), needed)
+            self.read((*place, "depends", n), lambda path_: _property_at(path_, path, properties), needed)
 
     def iri(self, text: str) -> str:
         """An IRI in full: `<...>` and IRIs with a scheme as they are, all others by their prefix."""
@@ -216,18 +218,18 @@ def _leaves(properties: Mapping[Path, Property]) -> Iterator[tuple[Path, Any]]:
 
 def _of_any_class(path: Path, classes: Mapping[str, Class]) -> None:
     """Refuse a path that is no property of any class."""
-    if not any(of.knows(path) and path != of.id for of in classes.values()) and not any(
-        path in of.properties for of in classes.values()
+    if not any(class_.knows(path) and path != class_.id for class_ in classes.values()) and not any(
+        path in class_.properties for class_ in classes.values()
     ):
         raise _unknown_path(path, classes)
 
 
 def _in_any_class(path: Path, classes: Mapping[str, Class]) -> None:
     """Refuse a path that is no property of any class, no component of one, and no part with properties."""
-    if not any(of.has(path) for of in classes.values()):
+    if not any(class_.has(path) for class_ in classes.values()):
         raise _unknown_path(path, classes)
 
 
 def _unknown_path(path: Path, classes: Mapping[str, Class]) -> ValueError:
-    known = [show(other) for of in classes.values() for other in of.properties]
+    known = [show(other) for class_ in classes.values() for other in class_.properties]
     return ValueError(f"no property has the path {show(path)}.{did_you_mean(show(path), known)}")

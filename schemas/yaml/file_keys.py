@@ -355,15 +355,15 @@ def _parse_property(written: Any) -> ParsedProperty:
     """A property by its kind alone, or as a mapping. All its problems are raised together."""
     if isinstance(written, Undefined):
         raise ValueError(written.problem)
-    name, rest = written if isinstance(written, SharedUse) else named(written)
+    name, other_keys = written if isinstance(written, SharedUse) else named(written)
     kind_keys, common = keys_of(name), [key for key in PropertyKeys.names() if key not in keys_of(name).names()]
     known = ["kind", *kind_keys.names(), *common]
-    problems: dict[Place, str] = {(key,): unknown_key(key, known, name) for key in rest if key not in known}
+    problems: dict[Place, str] = {(key,): unknown_key(key, known, name) for key in other_keys if key not in known}
     parts: list[Any] = []
     for keys in (kind_keys, PropertyKeys):
         names = kind_keys.names() if keys is kind_keys else common
         try:
-            parts.append(keys.model_validate({key: value for key, value in rest.items() if key in names}))
+            parts.append(keys.model_validate({key: value for key, value in other_keys.items() if key in names}))
         except ValidationError as error:
             problems |= problems_of(error)
     refuse(problems)

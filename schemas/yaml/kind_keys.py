@@ -62,7 +62,7 @@ from kbdisk.schemas.yaml.scalars import (
 
 Written: TypeAlias = dict[str, Any]  # keys and plain values, as a file has them
 
-FIELD_OF_KEY = {"min": "minimum", "max": "maximum"}  # keys that are shorter than the fields they fill
+FIELD_OF_KEY = {"min": "minimum", "max": "maximum"}  # keys that differ from the names of their fields
 SCALAR_TYPES: dict[Any, Any] = {bool: Truth, int: Whole, float: Real, str: Words}
 MAX_PLAIN_WHOLE = 10**15  # whole numbers below are written without an exponent
 SHAPE_NAMES = {"tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping"}
@@ -121,17 +121,17 @@ def keys_of(name: str) -> type[KindKeys]:
 
 def read_kind(written: Any) -> Kind:
     """A kind by its name alone, or as a mapping with `kind`."""
-    name, rest = named(written)
+    name, other_keys = named(written)
     keys = keys_of(name)
-    refuse({(key,): unknown_key(key, ["kind", *keys.names()], name) for key in rest if key not in keys.names()})
-    return keys.model_validate(rest).to_kind()
+    refuse({(key,): unknown_key(key, ["kind", *keys.names()], name) for key in other_keys if key not in keys.names()})
+    return keys.model_validate(other_keys).to_kind()
 
 
 def write_kind(kind: Kind) -> str | Written:
     """A kind as a file has it: by its name alone, where all keys have their default."""
     name = name_of(kind)
-    rest = keys_of(name).written(kind)
-    return {"kind": name, **_with_whole_numbers(rest)} if rest else name
+    other_keys = keys_of(name).written(kind)
+    return {"kind": name, **_with_whole_numbers(other_keys)} if other_keys else name
 
 
 def _with_whole_numbers(value: Any) -> Any:
@@ -535,16 +535,16 @@ def _write_fields(fields: Mapping[str, Kind]) -> str | Written:
 Inner: TypeAlias = Annotated[Any, ScalarType(read_kind, {"$kbdisk": "kind"})]
 Fields: TypeAlias = Annotated[Any, ScalarType(_fields, {"$kbdisk": "fields"})]
 FIELDS: TypeAdapter[dict[str, Kind]] = TypeAdapter(dict[str, Inner])
-OF = Field(description="The kind of each value; or the fields of each part, and their kinds.")
-MOST = Field(None, description="How many are learnt at most.")
+ITEM_FIELDS = Field(description="The kind of each value; or the fields of each part, and their kinds.")
+MAX_LEARNT = Field(None, description="How many are learnt at most.")
 
 
 class ListKeys(KindKeys):
     """Several parts or values, in their order."""
 
     makes = Listed
-    of: Fields = OF
-    most: MaybePositive = MOST
+    of: Fields = ITEM_FIELDS
+    most: MaybePositive = MAX_LEARNT
 
     def to_kind(self) -> Listed:
         return Listed(self.of, self.most)
@@ -558,9 +558,9 @@ class MapKeys(KindKeys):
     """Parts or values by keys that are labels, such as currencies by their codes."""
 
     makes = Mapped
-    of: Fields = OF
+    of: Fields = ITEM_FIELDS
     key: Inner = Field(Category(), description="The kind of the keys; category by default.")
-    most: MaybePositive = MOST
+    most: MaybePositive = MAX_LEARNT
 
     def to_kind(self) -> Mapped:
         return Mapped(self.of, self.key, self.most)

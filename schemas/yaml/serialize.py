@@ -1,6 +1,6 @@
 """Writing a schema as YAML: the keys and plain values of a file, then its text with comments.
 
-Whatever is written can be read: the package's `to_yaml` reads the keys before it writes them. Short mappings stand in one
+Every file that is written can be read: the package's `to_yaml` reads the keys before it writes them. Short mappings stand in one
 line, long ones in several. A text is quoted wherever YAML, of any version, could take it for something else.
 """
 
@@ -62,8 +62,8 @@ def written_shared(schema: Schema) -> Written:
 def _written_rule(rule: Rule) -> Written:
     fields = RuleKeys.model_fields
     keys: Written = {"target": show(rule.target), "rule": rule.kind, "of": [show(path) for path in rule.of]}
-    rest = {key: getattr(rule, key) for key in RULE_SETTINGS if getattr(rule, key) != fields[key].default}
-    return keys | {fields[key].alias or key: _without_point(value) for key, value in rest.items()}
+    changed_settings = {key: getattr(rule, key) for key in RULE_SETTINGS if getattr(rule, key) != fields[key].default}
+    return keys | {fields[key].alias or key: _without_point(value) for key, value in changed_settings.items()}
 
 
 def _without_point(value: Any) -> Any:
@@ -71,25 +71,25 @@ def _without_point(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE else value
 
 
-def _written_class(of: Class, prefixes: Mapping[str, str], shared: Mapping[Path, str | Written]) -> Written:
+def _written_class(class_: Class, prefixes: Mapping[str, str], shared: Mapping[Path, str | Written]) -> Written:
     keys: Written = {
-        "iri": _short(of.iri, prefixes),
-        "id": None if of.id is None else show(of.id),
-        "label": of.label,
-        "description": of.description,
+        "iri": _short(class_.iri, prefixes),
+        "id": None if class_.id is None else show(class_.id),
+        "label": class_.label,
+        "description": class_.description,
     }
-    properties = {path: _written_property(property_, prefixes) for path, property_ in of.properties.items()}
+    properties = {path: _written_property(property_, prefixes) for path, property_ in class_.properties.items()}
     uses = list(takewhile(lambda path: repr(properties[path]) == repr(shared.get(path)), properties))  # 1 is not True
     changed = {
         show(path): _changes(shared[path], property_) if path in shared else property_
         for path, property_ in list(properties.items())[len(uses) :]
     }
-    keys["superclasses"] = list(of.superclasses)
+    keys["superclasses"] = list(class_.superclasses)
     keys["uses"] = [show(path) for path in uses]
     known = {key: value for key, value in keys.items() if value} | (
         {"properties": changed} if changed or not uses else {}
     )
-    return known | ({"constraints": list(map(write_constraint, of.constraints))} if of.constraints else {})
+    return known | ({"constraints": list(map(write_constraint, class_.constraints))} if class_.constraints else {})
 
 
 def _changes(shared: str | Written, changed: str | Written) -> str | Written:
@@ -109,8 +109,10 @@ def _written_property(property_: Property, prefixes: Mapping[str, str]) -> str |
     keys["depends"] = [show(path) for path in property_.depends]
     keys["iri"] = _short(property_.iri, prefixes)
     keys["missing"], keys["novalue"] = list(property_.missing), list(property_.novalue)
-    rest = {key: value for key, value in keys.items() if value and value != PropertyKeys.model_fields[key].default}
-    return kind if not rest else (kind if isinstance(kind, dict) else {"kind": kind}) | rest
+    other_keys = {
+        key: value for key, value in keys.items() if value and value != PropertyKeys.model_fields[key].default
+    }
+    return kind if not other_keys else (kind if isinstance(kind, dict) else {"kind": kind}) | other_keys
 
 
 def _short(iri: str | None, prefixes: Mapping[str, str]) -> str | None:
@@ -137,34 +139,36 @@ def text_of(tree: Mapping[str, Any], comments: Comments, head: str = "") -> str:
 
 def _block(tree: Mapping[str, Any], comments: Comments, place: tuple[str, ...], indent: str) -> Iterator[str]:
     for key, value in tree.items():
-        here = (*place, key)
-        yield from _entry(key, value, comments, here, indent)
+        key_place = (*place, key)
+        yield from _entry(key, value, comments, key_place, indent)
 
 
-def _entry(key: str, value: Any, comments: Comments, here: tuple[str, ...], indent: str) -> Iterator[str]:
+def _entry(key: str, value: Any, comments: Comments, key_place: tuple[str, ...], indent: str) -> Iterator[str]:
     """A key with its value, in one line where it is short and is not the file, a class or its properties."""
     start = _key(key, indent)
-    comment = comments.get(here, "")
-    frame = len(here) == 1 or (here[0] == "classes" and len(here) <= 3)
+    comment = comments.get(key_place, "")
+    frame = len(key_place) == 1 or (key_place[0] == "classes" and len(key_place) <= 3)
     inline = _in_one_line(value)
     short = len(start) + 1 + len(inline) <= WIDTH and "\n" not in start
-    is_constraints = here[0] == "classes" and here[2:] == ("constraints",)
+    is_constraints = key_place[0] == "classes" and key_place[2:] == ("constraints",)
     if isinstance(value, list) and (is_constraints or any(isinstance(item, dict) for item in value)):
         yield start
-        yield from _items(value, comments, here, indent + INDENT)
+        yield from _items(value, comments, key_place, indent + INDENT)
         return
     if not (isinstance(value, dict) and value and (frame or not short)):
         body = [f"{start} {inline}"] if short or not isinstance(value, list) else list(_wrapped(start, value, indent))
         yield from _with_comment(body, comment, indent)
         return
     yield from _with_comment([start], comment, indent)
-    yield from _block(value, comments, here, indent + INDENT)
+    yield from _block(value, comments, key_place, indent + INDENT)
 
 
-def _items(values: list[Any], comments: Comments, here: tuple[str, ...], indent: str) -> Iterator[str]:
+def _items(values: list[Any], comments: Comments, key_place: tuple[str, ...], indent: str) -> Iterator[str]:
     """The values of a list, each on its own line."""
     for place, value in enumerate(values):
-        yield from _with_comment([f"{indent}- {_in_one_line(value)}"], comments.get((*here, str(place)), ""), indent)
+        yield from _with_comment(
+            [f"{indent}- {_in_one_line(value)}"], comments.get((*key_place, str(place)), ""), indent
+        )
 
 
 def _with_comment(lines: list[str], comment: str, indent: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.infer import infer
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text, nearest
-from kbdisk.schemas.merging import merged
+from kbdisk.schemas.merging import merge_kinds
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.train import train
@@ -141,8 +141,8 @@ numbers = st.builds(
 @settings(max_examples=examples(50))
 @given(numbers, numbers, st.floats(-12, 12))
 def test_what_fits_one_of_two_numbers_fits_both_together(one, other, value):
-    both = merged(one, other)
-    assert both == merged(other, one)
+    both = merge_kinds(one, other)
+    assert both == merge_kinds(other, one)
     for leaf in (one, other):
         try:
             leaf.check(value)
@@ -178,7 +178,7 @@ def test_a_value_that_is_fitted_to_a_class_is_one_of_it(leaf, value):
     ],
 )
 def test_kinds_go_together_or_not(one, other, both):
-    assert merged(one, other) == both
+    assert merge_kinds(one, other) == both
 
 
 def test_properties_of_different_roles_are_learnt_apart():

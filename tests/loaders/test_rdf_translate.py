@@ -190,9 +190,7 @@ def test_a_document_of_its_own_cannot_speak_of_the_blank_nodes_of_another(target
     out, report = written(with_values(kb, values), tmp_path, target, only_new=True)
     assert out == b""
     assert (report.written, len(report.unwritable)) == (0, 3)
-    assert {why for _, _, why in report.unwritable} == {
-        "stands at a blank node, which nothing but the source itself can name"
-    }
+    assert {why for _, _, why in report.unwritable} == {"stands at a blank node, which only the source itself can name"}
 
 
 @for_each("document", [DOCUMENT, NAMED])

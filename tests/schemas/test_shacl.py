@@ -381,7 +381,7 @@ def test_a_shape_within_itself_is_cut(read):
             " [ sh:path schema:unitCode ; sh:datatype xsd:string ] ] ]",
             "Thing.x.value: sh:lessThan x.maxValue is not checked: x.maxValue is part",
         ),
-        ("sh:property [ sh:path ex:x ; sh:datatype xsd:decimal ]", "values are told apart by their kind alone"),
+        ("sh:property [ sh:path ex:x ; sh:datatype xsd:decimal ]", "values are distinguished by their kind alone"),
     ],
 )
 def test_what_a_schema_cannot_say_is_listed(read, told, note):
