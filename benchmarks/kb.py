@@ -3,8 +3,8 @@
 number, quantity, date    mean absolute error, on the property's scale, over that of the training median
 category, link, truth     error rate, over that of the commonest label
 
-The scale is the logarithm where the known values are positive and spread over more than a decade. What a method leaves
-empty is answered by the constant, so that every method answers for every hidden value.
+The scale is the logarithm where the known values are positive and spread over more than a decade. A value
+that a method leaves empty is predicted by the constant, so that every method is scored on every hidden value.
 """
 
 from __future__ import annotations

@@ -355,6 +355,7 @@ def decisions_page() -> str:
         [
             "# Decisions\n",
             "Decisions that were hard, with their reasons and what would change them.\n",
+            "Each was written once and is not rewritten. Those up to 0042 name modules as they were called then; 0043 to 0054 map old names to new.\n",
             "| | |\n|---|---|",
             *rows,
             "",

@@ -209,7 +209,7 @@ def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run
     assert Path(f"again.{suffix}").read_bytes() == Path(f"done.{suffix}").read_bytes()
     assert rows(f"again.{suffix}") == before
     made = sum(leaves({"": row["value"]}) for row in before)
-    assert f"{made} values were filled in by kbdisk earlier: no evidence, and left as they are\n" in err
+    assert f"{made} values were filled in by kbdisk earlier: not learnt from, and left as they are\n" in err
     Path(f"done.{suffix}.provenance.jsonl").unlink()
     assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
 

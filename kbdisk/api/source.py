@@ -49,7 +49,7 @@ class LoadedSource:
 
     @property
     def made(self) -> int:
-        """The number of values that kbdisk filled in earlier. They are no evidence."""
+        """The number of values that kbdisk filled in earlier. They are not learnt from."""
         return sum(len(entity.made or ()) for entity in self.entities)
 
     @cached_property

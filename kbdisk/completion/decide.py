@@ -1,13 +1,13 @@
-"""Decide: which statements are written. Their confidence reaches the threshold, and evidence says that their property pays.
+"""Decide: which statements are written. Their confidence reaches the threshold, and writing their property is a gain.
 
-    asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and evidence
-    likely   these, and absent properties: threshold and evidence
+    asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and gain
+    likely   these, and absent properties: threshold and gain
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
-By default a property whose statements from the threshold on are no gain on held-out values is written from a higher one on, the
-first that is a gain. Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value, and
-of what the schema requires, presence is 1. Properties that entities have together or not at all, such as the parts of an object,
-are written together or not at all.
+A gain is measured on held-out values. By default a property without a gain at the threshold is written from the first higher one at
+which it has a gain. Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Missing parts of a
+value, and what the schema requires, have presence 1. Properties that entities have together or not at all, such as the parts of an
+object, are written together or not at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kbdisk.training.trained import Trained
 
 NOT_ASKED = "not asked for"
 ABSENT = "probably the entity has none"
-NO_EVIDENCE = "no gain on held-out values"
+NO_GAIN = "no gain on held-out values"
 UNMEASURED = "no held-out values to measure confidence on"
 INCOMPLETE_GROUP = "what it belongs together with is not written"
 
@@ -65,13 +65,13 @@ class Decider:
         """By the model's own calibration, unless there is another for the entities in question."""
         self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
-        self._evidence: dict[tuple[Key, float], bool] = {}
+        self._gains: dict[tuple[Key, float], bool] = {}
         self._thresholds: dict[Key, float | None] = {}
         self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
 
     @property
     def raises_thresholds(self) -> bool:
-        """Whether a property without evidence at the usual threshold gets the next one of `RAISED_THRESHOLDS` that has it."""
+        """Whether a property without a gain at the usual threshold gets the next one of `RAISED_THRESHOLDS` that has it."""
         return self.config.min_confidence is None and self.config.precision is None and self.config.fill != "all"
 
     @property
@@ -93,14 +93,14 @@ class Decider:
         if not self.raises_thresholds:
             return self.minimum
         levels = (self.minimum, *RAISED_THRESHOLDS)
-        return next((level for level in levels if self._has_evidence(key, level)), self.minimum)
+        return next((level for level in levels if self._is_gain(key, level)), self.minimum)
 
-    def _has_evidence(self, key: Key, threshold: float) -> bool:
-        """Whether writing the statements of a property from a threshold on gains on held-out values."""
-        if (key, threshold) not in self._evidence:
-            evidence = self.calibration.evidence(key, threshold)
-            self._evidence[key, threshold] = evidence is not None and evidence.suffices
-        return self._evidence[key, threshold]
+    def _is_gain(self, key: Key, threshold: float) -> bool:
+        """Whether writing the statements of a property from a threshold on is a gain on held-out values."""
+        if (key, threshold) not in self._gains:
+            gain = self.calibration.gain(key, threshold)
+            self._gains[key, threshold] = gain is not None and gain.is_significant
+        return self._gains[key, threshold]
 
     def why_not(self, key: Key) -> str:
         """Why nothing of a property is written, whatever its confidence."""
@@ -111,7 +111,7 @@ class Decider:
             return ""
         if not self.calibration.is_known:
             return UNMEASURED
-        return "" if self._has_evidence(key, threshold) else NO_EVIDENCE
+        return "" if self._is_gain(key, threshold) else NO_GAIN
 
     def measured(self) -> Measured | None:
         """The share of right statements on held-out data, of the properties of which statements were made."""
@@ -136,7 +136,7 @@ class Decider:
         )
 
     def raised(self, key: Key) -> float:
-        """The confidence that statements of a property need for evidence, whatever threshold a user asks for."""
+        """The confidence that statements of a property need for a gain, whatever threshold a user asks for."""
         return (self.threshold(key) or 0.0) if self.raises_thresholds else 0.0
 
     def not_asked(self, gap: Gap) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ from kbdisk.completion.reasons import (
     brief,
     rounded,
 )
+from kbdisk.completion.recalibration import calibrations_of
 from kbdisk.completion.rules import RuleFiller
 from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
 from kbdisk.completion.values import Placer, by_name, in_written_units
@@ -44,6 +45,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import THRESHOLD
+from kbdisk.evaluation.drift import Drift
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.metrics import unit_of
 from kbdisk.model.estimates import decode_codes
@@ -96,6 +98,17 @@ class Question:
         self.property_path = property_at(self.schema, reading.class_name, path)
         self.schema_property: Property = self.schema_class.properties[self.property_path]
         self.given, self.given_by = self._given()
+
+    @cached_property
+    def decider(self) -> Decider:
+        """Decides as completing the source would: entities unlike the training data have a calibration of their own."""
+        config = CompletionConfig()
+        if not self.entities:
+            return Decider(self.trained, config)
+        calibrations = calibrations_of(self.trained, self.entities, config)
+        drift = Drift(self.schema, self.codec, self.trained.record.unlike_level)
+        is_unlike = bool(drift.unlike(self.entity, self.reading))
+        return Decider(self.trained, config, calibrations.unlike if is_unlike else calibrations.like)
 
     def _given_at(self, path: Path) -> Any:
         """The given value at the path of what is filled as one."""
@@ -153,11 +166,7 @@ class Question:
         if gap is None:
             return None
         [[prediction]] = self._predictor(self.trained, fields).predict(self._batch(gap), [self.reading.id], [[gap]], 0)
-        return (
-            None
-            if prediction.presence is None
-            else Decider(self.trained, CompletionConfig()).presence(gap, prediction.presence)
-        )
+        return None if prediction.presence is None else self.decider.presence(gap, prediction.presence)
 
     def _by_formula(self) -> Why | None:
         hidden = self._without_value()
@@ -203,7 +212,7 @@ class Question:
         trained = self.trained.before_refit if is_hidden else self.trained
         batch = self._batch(gap)
         predictor = self._predictor(trained, fields)
-        judged = judgement(trained, predictor, batch, self.reading.id, gap)
+        judged = judgement(self.decider, predictor, batch, self.reading.id, gap)
         prediction = judged.prediction
         tokens = self._tokens(batch, prediction)
         lead = max(tokens.values(), key=lambda token: self._slot(int(batch.slot[token])).fill)
@@ -431,8 +440,8 @@ def _presence_parts(trained: Trained, prediction: Prediction) -> PresenceParts |
     return PresenceParts(*map(brief, (*prediction.presence_parts, float(trained.presence_trees.weight))))
 
 
-def judgement(trained: Trained, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
+def judgement(decider: Decider, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
     """The prediction for one gap of one entity as completing would have it, by the given values alone."""
     [[prediction]] = predictor.predict(batch, [id], [[gap]], 0)
-    decision = Decider(trained, CompletionConfig()).decided(prediction)
+    decision = decider.decided(prediction)
     return Judgement(decision.prediction, decision.presence, decision.correctness, decision.why_not)

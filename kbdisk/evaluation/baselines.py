@@ -180,7 +180,7 @@ class ConstantBaseline(Baseline):
 
 
 def leaves_hidden_with(path: Path, paths: Collection[Path]) -> frozenset[Path]:
-    """A leaf itself, and the other leaves that would reveal it: for the length of a list, its places."""
+    """A leaf itself, and the other leaves that would give it away: for the length of a list, its places."""
     return frozenset([path, *(other for other in paths if any(count == path for count, _ in counts_of(other)))])
 
 

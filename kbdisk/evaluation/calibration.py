@@ -16,7 +16,7 @@ an entity that lacks the property. By how much depends on how many values a know
 so the odds q / (1 - q) are divided by three. An entity that looks like those that have the property still has presence 1. A blank cell
 is a place for a value, and its r may be any.
 
-Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
+A property is filled by default if that is a gain: on held-out statements, writing those whose confidence reaches the
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses three
 times what a right one gains. This is measured with cross-fitted confidences.
 
@@ -320,7 +320,7 @@ def _offsets_by_class(
     return dict(zip(names, fitted(width, np.ones(len(odds), dtype=bool)).tolist(), strict=True))
 
 
-class Evidence(NamedTuple):
+class Gain(NamedTuple):
     """What writing a property's statements gains on held-out entities, per statement, and the standard errors of these."""
 
     statements: int  # about values that the entities have
@@ -331,7 +331,7 @@ class Evidence(NamedTuple):
     error_over_constant: float
 
     @property
-    def suffices(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether both gains are above 0 by more than noise."""
         return (
             self.over_nothing > NOISE * self.error_over_nothing
@@ -341,7 +341,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Presence, correctness and intervals calibrated, and the statements that evidence and thresholds are measured on."""
+    """Presence, correctness and intervals calibrated, and the statements that gains and thresholds are measured on."""
 
     presence: Presence = Presence()
     correctness: Line = Line()
@@ -350,7 +350,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
-        """Learn from the outcomes of a trial."""
+        """Learn from the outcomes of a trial of completion on held-out values: `kbdisk.completion.trial.outcomes_of`."""
         presence, correctness = Presence.fit(outcomes), fit_correctness(outcomes)
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
@@ -403,17 +403,17 @@ class Calibration:
         """The probability that a statement is right."""
         return self.presence(key, presence, class_name) * self.correctness(key, correctness, class_name)
 
-    def evidence(self, key: Key, threshold: float = THRESHOLD) -> Evidence | None:
+    def gain(self, key: Key, threshold: float = THRESHOLD) -> Gain | None:
         """What writing a property gains; None where nothing of it was held out."""
         statements = self.statements.get(key)
         if not statements:
             return None
         confidence, unknown, right, constant, weight = np.array(statements).T
         weight = weight * (1 - unknown)
-        gain = (confidence >= threshold) * _gain(right)
-        nothing, beyond = _mean(gain, weight), _mean(gain - _gain(constant), weight)
+        gains = (confidence >= threshold) * _gain(right)
+        nothing, beyond = _mean(gains, weight), _mean(gains - _gain(constant), weight)
         lacking = int(((constant == 0) & (right == 0)).sum())
-        return Evidence(len(statements) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
+        return Gain(len(statements) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
 
     def precision(self, threshold: float, keys: Iterable[Key] | None = None) -> float | None:
         """The share of right statements among those of some properties that reach a threshold; None where none does."""

@@ -1,6 +1,6 @@
 """Property prediction, as in the paper: known values are hidden in turn, predicted from all else that their entity has, and scored.
 
-What would reveal a value is hidden with it: for the length of a list its places, and for a link what came over it. Values that have no
+Whatever would give a value away is hidden with it: for the length of a list its places, and for a link what came over it. Values that have no
 code, such as labels that a schema does not allow, count as wrong predictions of the model and of the constant.
 
 B questions of a batch   S slots   T tokens of a batch

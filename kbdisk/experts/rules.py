@@ -72,7 +72,7 @@ class Column:
     """A property's values, or those of a part of it, aligned by entity.
 
     `codes` are equal where values are, in all columns of a table; -1 is a missing value. `numbers` are NaN where a value
-    is none; `tolerance` is half of the last digit written. A column that is no `target` is evidence alone.
+    is none; `tolerance` is half of the last digit written. A column that is no `target` is an input alone.
     """
 
     path: Path
@@ -484,7 +484,7 @@ class _Search:
         return self._match(rule, everywhere >= 0, rows, hits, most_frequent_code_share(column.codes[rows]), False)
 
     def _once(self) -> Array:
-        """The rows without those that are the same as an earlier one: a repeated row is no evidence of its own."""
+        """The rows without those that are the same as an earlier one: a repeated row supports no rule again."""
         if self.C.shape[1] < 5 or self.table.size < 2:
             return np.arange(self.table.size)
         several = [at for at, column in enumerate(self.labelled) if not self._is_name(column)]
