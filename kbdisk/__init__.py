@@ -23,7 +23,9 @@ from kbdisk.loaders import KB, load, write
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
-    from kbdisk.api import Completed, Model, complete, open, train
+    from kbdisk.api.complete import Completed, complete
+    from kbdisk.api.model import Model
+    from kbdisk.api.train import open, train
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
     from kbdisk.training.run import Run
