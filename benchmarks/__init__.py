@@ -1,8 +1,8 @@
-"""What kbdisk is judged by: real data, a split, ours beside the paper's figures and other methods.
+"""Benchmarks of kbdisk: real data and a split, with kbdisk beside the paper's figures and other methods.
 
-`python -m benchmarks NAME` runs one, from a checkout. A benchmark of BENCHES is a module with `run`, `tables` and `figure`,
-as `base.BenchModule` says; its results are lines of JSON, and tables and plots are made of what is stored. A benchmark of
-SCRIPTS is a module with a command line of its own, `main(argv)`.
+`python -m benchmarks NAME` runs one of them, from a checkout. A benchmark of BENCHES is a module with `run`, `tables` and `figure`,
+as `base.BenchModule` says; its results are stored as lines of JSON, and tables and plots are made of the stored results. A
+benchmark of SCRIPTS is a module with a command line of its own, `main(argv)`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What each choice is worth: phones predicted by models that differ in one choice, each trained as long. Test is never touched.
+"""Ablation of choices: phones are predicted by models that differ in one choice and train equally long. Test is never used.
 
-A row is a choice, changed from what the preset has; a column is a property's error; the last is the mean of all, each in
-parts of what it is with nothing changed.
+A row is a choice that differs from the preset, a column the error of a property. The last column is the mean error over
+properties, each relative to the error of the unchanged preset.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from benchmarks.progress import Progress
 from benchmarks.properties import Task, evaluate_model, train_or_open
 from benchmarks.results import OURS, Result, figures, latest
 from benchmarks.tables import column_name, costs, decimals
+from kbdisk.api.plots import COLOURS, GRID, INK
 from kbdisk.errors import ConfigError
-from kbdisk.plots import COLOURS, GRID, INK
 from kbdisk.schemas.text.names import did_you_mean
 
 UNCHANGED = "as it is"
@@ -65,7 +65,7 @@ def run(options: Options, progress: Progress) -> Iterator[Result]:
 
 
 def _measure(name: str, task: Task, options: Options, seed: int, progress: Progress) -> Result:
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     run = run_of(options.preset, options.budget, options.config, seed)
     choice = VARIANTS[name]

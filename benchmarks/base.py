@@ -1,7 +1,7 @@
-"""What a benchmark is, its options, and the tables that it shows. Plain data: nothing heavy is imported here.
+"""The protocol of a benchmark, its options, and its tables. Plain data: nothing heavy is imported here.
 
-`run` yields each result as it comes, so that a run that is cut short has stored what it had. `tables` and `figure` are
-made of stored results alone.
+`run` yields each result as soon as it is measured, so that an interrupted run has stored its results so far. `tables` and
+`figure` are made of stored results alone.
 """
 
 from __future__ import annotations

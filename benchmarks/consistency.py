@@ -1,4 +1,4 @@
-"""Whether the constraints of a shapes file hold in the output as in the input: violations that pyshacl finds in both.
+"""Violations of the constraints of a shapes file in input and output, counted by pyshacl.
 
 python -m benchmarks consistency SOURCE [SHAPES] [--budget 2m]
 python -m benchmarks consistency                       the table of all that is stored
@@ -11,7 +11,7 @@ SOURCE is a file of RDF, with SHAPES, or one of
     laureates, cameras       nested JSON without shapes: laureates of the Nobel prize; generated phones, with cameras[0].aperture
 
 `kbdisk complete --shapes SHAPES` runs twice with one model: with `--fill all`, and with the default options. The input has to
-conform. Constraints that kbdisk says it does not enforce are checked, too. Of nested JSON the structure is checked. Faults are:
+conform. Constraints that kbdisk reports as not enforced are checked, too. In nested JSON the structure is checked. Faults are:
 
     half-made object    it has one of two keys that all objects of its kind in the input have together
     list                longer than the longest of its kind in the input, or not as long as it was given

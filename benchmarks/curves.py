@@ -1,9 +1,9 @@
-"""How errors fall as more of an entity is given, and whether what is drawn is consistent.
+"""Curves of the error by the share of given properties, and the consistency of drawn entities.
 
     gsm, nuclear   the same values predicted at every share of the entity's other properties
-    samples        phones drawn from nothing: does their maker make phones of such a name?
+    samples        phones drawn with nothing given: does their maker make phones of such a name?
 
-Less is better but for the last. A difference within two standard errors of the paired difference is noise.
+Less is better, except for samples. A difference within two standard errors of the paired difference is noise.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SURELY_ABOVE, RISES, SURE_RISES = (
 )
 RATIOS = {0.0: "mean of ours / constant, none given", 0.5: "half given", 1.0: "all given"}
 ONE_BY_ONE, TOGETHER, REAL = "drawn one by one", "drawn all at once", "real, of test: met in train"
-POINTS_NOTE = "points: errors of a property at a share of what else is known; noise is two standard errors of a paired difference."
+POINTS_NOTE = "points: errors of a property with a share of the other properties given; noise is two standard errors of a paired difference."
 SAMPLES_NOTE = (
-    "drawn, real: the share of phones whose maker and first word of the name a real phone has, too; more is better. For what "
-    "is drawn any real phone counts, for those of test only one of train."
+    "drawn, real: the share of phones for which a real phone has the same maker and first word of the name; more is better. "
+    "Drawn phones are compared with all real phones, those of test with train alone."
 )
 NAMES = [POINTS, ABOVE, SURELY_ABOVE, RISES, SURE_RISES, *RATIOS.values(), ONE_BY_ONE, TOGETHER, REAL]
 
@@ -191,8 +191,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 def figure(results: Sequence[Result], path: Path) -> bool:
     """The curve of the first seed of each set, each in its own plot."""
+    from kbdisk.api.plots import plot_curve
     from kbdisk.evaluation.curve import Curve, Line
-    from kbdisk.plots import plot_curve
 
     def rank(result: Result) -> tuple[bool, str, int]:
         return result.split != PAPERS, result.part, result.seed

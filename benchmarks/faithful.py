@@ -1,14 +1,14 @@
-"""Is the `paper` preset the paper? It learns the phones beside a plain network in a plain loop, as many steps of each.
+"""The `paper` preset against a plain implementation of the paper: both learn the phones, for the same number of steps.
 
 python -m benchmarks faithful [--data DIR] [--steps 5000] [--width 512] [--batch 1024] [--seed 0] [--alike]
 
-The plain one is tests/reference.py: dense, one module for each property, AdamW and a cosine written out here, begun from
-weights of its own and shown masks of its own. What it has learnt is put into a network of ours to be asked, so that both
-are scored by the same lines: each value hidden in turn, all others given; on the paper's split, without the phones' names,
-which the plain network cannot read. Width and batch may be smaller than the preset's, for a processor's sake.
+The plain network is tests/reference.py: dense, one module for each property. AdamW and a cosine schedule are written out here. It
+has its own initial weights and its own masks. Its trained weights are copied into a network of kbdisk, so that the same code
+scores both: each value hidden in turn, all others given; on the paper's split, without the phones' names, which the plain
+network cannot read. Width and batch may be smaller than the preset's, so that it runs on a CPU.
 
-With --alike it begins with our weights and is shown our masks, and neither has any dropout (whose draws cannot be the same):
-what is left of a difference is no chance, but rounding and whatever is computed otherwise.
+With --alike the plain network starts from kbdisk's weights and gets the same masks, and neither has dropout (whose draws cannot
+be made equal). Then a difference is due not to chance, but to rounding or to a different computation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Entities as rows of features, as a careful person would make them for gradient boosting.
+"""Entities as rows of features for gradient boosting, as a careful data scientist would make them.
 
-An entity's single values: numbers as numbers, dates as decimal years, labels and links as categories, units as
-categories. Its classes, and the commonest members of its lists, as flags; how long its lists are. For a value within a
-list, such as the year of a prize, the other fields of that part, too. Text and ids are left out.
+Features are the single values of an entity: numbers as numbers, dates as decimal years, labels, links and units as categories;
+its classes and the most frequent members of its lists as flags; the lengths of its lists. For a value within a list, such as the
+year of a prize, the other fields of that part are features, too. Text and ids are left out.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ python -m benchmarks frontier SOURCE --budget 10s [--mask 0]     one source, bud
 python -m benchmarks frontier                                    the table and the plot of all that is stored
 
 SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries. Values are hidden as by
-`python -m benchmarks kb` (15 % of the single values), and each method gets the same time on the same cores. A run that was
-stopped goes on when the same command is given again.
+`python -m benchmarks kb` (15 % of the single values), and each method gets the same time on the same cores. The same command
+resumes a run that was stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables, ratio_cell
-from kbdisk.plots import COLOURS, GRID
+from kbdisk.api.plots import COLOURS, GRID
 from kbdisk.training.schedule import seconds_of
 
 NAME = "frontier"

@@ -1,9 +1,9 @@
-"""Generates a knowledge base of which the truth is known: classes, skewed links, parts, units, and planted relations.
+"""Generates a knowledge base with known truth: classes, skewed links, parts, units, and planted relations.
 
-Each entity has a latent vector that its classes and chance make. Values depend on it: numbers linearly, labels by the
-largest score, links by likeness and by popularity; some follow from their class, some from what a link leads to. Planted
-relations (`RELATIONS`) hold exactly but for a stated share of exceptions. Noise depends on nothing. Last, a share of the
-values is left out. The same settings give the same source.
+Each entity has a latent vector, which depends on its classes and on chance. Values depend on it: numbers linearly, labels by the
+largest score, links by similarity and popularity. Some values depend on the class, some on the entity that a link leads to.
+Planted relations (`RELATIONS`) hold exactly, apart from a stated share of exceptions. Noise depends on nothing. Finally a share of
+the values is left out. The same settings give the same source.
 """
 
 from __future__ import annotations

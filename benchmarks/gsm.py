@@ -1,7 +1,7 @@
 """Phones of GSMArena, the paper's main table: each property predicted from all the others.
 
 paper     the paper's split, by row numbers
-names     phones of one maker and name, or alike but for the name, on one side
+names     duplicates (phones of one maker and name, or that differ in the name alone) on one side of the split
 random    drawn anew for each seed, by the paper's rule
 """
 
@@ -42,10 +42,10 @@ NAMES = [target.name for target in TARGETS]
 PAPER = dict(zip(NAMES, (20.8, 5.7, 1.67, 3.5, 0.64, 0.233, 11, 3.4, 1.25, 0.181, 0.221, 0.881), strict=True))
 BAR = decimals_by_name(NAMES, "18.5 4.85 1.40 2.85 .62 .22 9.21 3.16 1.13 .175 .20 .861")
 
-PAPERS_NOTE = "paper: DiSK, its table on GSM. The bar is what was aimed at: no more than it, or than a CatBoost, had."
+PAPERS_NOTE = "paper: DiSK, its table on GSM. The bar was the goal: at most the error of the paper or of a CatBoost."
 OTHER_SPLIT_NOTE = "The bar is that of the paper's split."
 TEXTS_NOTE = (
-    "gbdt is told no texts, so not the name of a phone, which ours reads. In the preset best trees have a say, too."
+    "gbdt gets no texts, so not the name of a phone, which ours reads. The preset best uses boosted trees, too."
 )
 
 

@@ -1,7 +1,7 @@
-"""What completes a knowledge base beside kbdisk: the constant, a CatBoost for each property, an iterative imputer.
+"""Baselines that complete a knowledge base: the constant, a CatBoost for each property, an iterative imputer.
 
-Each gets the entities without the hidden values and answers for every hidden one. All see a property on one scale: the
-logarithm where its known values are positive and spread over more than a decade, else the values as they are.
+Each gets the entities without the hidden values, and predicts every hidden one. All use the same scale for a property: the
+logarithm if its known values are positive and spread over more than a decade, else the values as they are.
 """
 
 from __future__ import annotations

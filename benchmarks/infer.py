@@ -1,4 +1,4 @@
-"""What inferring a schema costs beside loading alone: time as a ratio, and the most memory, each in a process of its own.
+"""The cost of inferring a schema, relative to loading alone: the ratio of the times, and peak memory, each in a process of its own.
 
 python -m benchmarks infer [--lines 1000000] [--triples 5000000]
 """

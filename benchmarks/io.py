@@ -1,9 +1,9 @@
-"""How fast sources are read, as ratios to the libraries beneath, measured side by side in one run.
+"""The speed of reading, as ratios to the libraries beneath, measured side by side in one run.
 
     python -m benchmarks io [--triples 100000] [--memory 5000000]
 
-Every pair is run in turn, several times, each time in a process of its own; the best of each side counts. Speed differs
-from machine to machine and from minute to minute; the ratios should not.
+The two sides of a pair run in turn, several times, each time in a process of its own; the best time of each side counts. Speed
+differs between machines and from minute to minute; the ratios should not.
 """
 
 from __future__ import annotations

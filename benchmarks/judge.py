@@ -1,8 +1,8 @@
-"""The judge of synthetic tables, TabDDPM's (machine learning efficiency): a tuned CatBoost learns from rows and is scored.
+"""Machine learning efficiency of synthetic tables, as TabDDPM measures it: a tuned CatBoost, the judge, learns from them.
 
-It stops by real rows, and is scored on other real rows: macro-F1 of classes, R2 of numbers. As there, categories are
-numbered in the order of train's labels, all that train never had being one more; numbers stay as they are; a number
-that is the target is standardised by train's. A judge that learns from the real rows reproduces the published score.
+Early stopping uses real rows, and the judge is scored on other real rows: macro-F1 of classes, R2 of numbers. As in TabDDPM,
+categories are numbered in the order of the labels of train, and labels that train lacks share one more number; numbers stay as
+they are; a numeric target is standardised by train. A judge that learns from the real rows reproduces the published score.
 """
 
 from __future__ import annotations

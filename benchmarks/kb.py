@@ -3,8 +3,8 @@
 number, quantity, date    mean absolute error, on the property's scale, over that of the training median
 category, link, truth     error rate, over that of the commonest label
 
-The scale is the logarithm where the known values are positive and spread over more than a decade. What a method leaves
-empty is answered by the constant, so that every method answers for every hidden value.
+The scale is the logarithm where the known values are positive and spread over more than a decade. A value
+that a method leaves empty is predicted by the constant, so that every method is scored on every hidden value.
 """
 
 from __future__ import annotations
@@ -451,13 +451,13 @@ class ResumedFit:
         self.budget, self.preset, self.device = budget, preset, device
 
     def __call__(self, entities: list[Entity], seed: int) -> Model:
-        from kbdisk.api.ownmodel import Wanted, own_model
-        from kbdisk.api.reading import Reading
+        from kbdisk.api.complete import TrainingOptions, own_model
+        from kbdisk.api.source import LoadedSource
 
-        wanted = Wanted(preset=self.preset, budget=self.budget, seed=seed, device=self.device)
+        options = TrainingOptions(preset=self.preset, budget=self.budget, seed=seed, device=self.device)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.progress.training() as watch:
-            return own_model(Reading.of(entities), wanted, self.folder, self.progress.say, watch).model
+            return own_model(LoadedSource.of(entities), options, self.progress.say, watch, folder=self.folder).model
 
     def forget(self) -> None:
         """Remove the model, whose figures are stored."""

@@ -1,7 +1,7 @@
-"""Numbers of FB15k-237's entities, predicted from what these link to: MrAP's table. Mean absolute errors, of the median.
+"""Numbers of FB15k-237's entities, predicted over their links: MrAP's table. Mean absolute errors of the median.
 
-All links of an entity are given, by a path for each relation: one link where nearly all have but one, else a set. An
-entity's neighbours have the numbers of train alone; each number of dev is predicted beside its entity's numbers of train.
+All links of an entity are given, with a path for each relation: a single link where nearly all entities have only one, else a
+set. An entity's neighbours have only the numbers of train; a number of dev is predicted given its entity's numbers of train.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _measure(task: Task, options: Options, seed: int, progress: Progress) -> Ite
 
 
 def _evaluate_model(task: Task, options: Options, seed: int, progress: Progress) -> Result:
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
     from kbdisk.data.graph import Graph
     from kbdisk.evaluation.evaluate import Evaluation, Scope
 

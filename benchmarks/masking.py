@@ -1,10 +1,8 @@
-"""Hides values of a knowledge base: which ones, what they were, and the entities without them.
+"""Masks of a knowledge base: which values are hidden, what they were, and the entities without them.
 
-A mask draws them, or a file names them (`read_hidden`).
-
-Hidden are single values: numbers, quantities (the unit stays), dates, coordinates, links, and strings with few labels;
-never ids, types or names. A mask is a hash of its seed, the entity's id and the path: the same anywhere. With a link goes
-its inverse, where the knowledge base states it. A property is a path, pooled over all classes; `prizes[].year` stands for
+A mask draws the values, or a file names them (`read_hidden`). Hidden are single values: numbers, quantities (the unit stays), dates, coordinates, links, and strings with few labels;
+never ids, types or names. A mask is a hash of its seed, the entity's id and the path: it is the same on every machine.
+The inverse of a hidden link is hidden, too, where the knowledge base states it. A property is a path, pooled over all classes; `prizes[].year` stands for
 the year of every prize.
 """
 

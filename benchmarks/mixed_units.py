@@ -1,11 +1,11 @@
-"""Quantities in mixed units and money in mixed currencies, beside the same source in one unit of each.
+"""Quantities in mixed units and money in mixed currencies, compared with the same source in one unit of each.
 
     python -m benchmarks mixed-units --seeds 0 1 2
 
-A generated source is completed twice: as it is, and with every amount converted into one unit. Values that are hidden are
-the same. The error is the mean absolute error of the logarithm of amounts, in one unit. Off is the median ratio of the amount that
-is filled to that of the source in one unit, of the unit where this is furthest from 1: a wrong factor shows there.
-The last column is the share of amounts, given without their unit, whose filled unit is right.
+A generated source is completed twice: as it is, and with every amount converted into one unit. The same values are
+hidden. The error is the mean absolute error of the logarithm of amounts, in one unit. The column off has the median ratio of the
+filled amounts to those of the source in one unit, for the unit whose ratio is furthest from 1: a wrong factor would show there. The
+last column is the share of amounts without a unit whose filled unit is right.
 """
 
 from __future__ import annotations

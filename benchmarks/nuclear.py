@@ -1,11 +1,11 @@
 """Ground states of nuclei, the paper's second table, by two protocols.
 
     others given     each property predicted from all the others, z and n among them
-    z and n alone    from these two alone: others, such as Q-values, give binding energies away
+    z and n alone    each property predicted from z and n alone, as Q-values, for one, give binding energies away
 
-One model predicts by both, on the paper's split or on one that is drawn anew for each seed. E_b is what the liquid-drop
-formula leaves of the binding energy, per nucleon, times A. The terms of that formula are rows of the paper's table, so
-they are learnt like all other properties, without their formulas.
+The same model is used for both, on the paper's split or on one that is drawn anew for each seed. E_b is the residual of the
+liquid-drop formula for the binding energy, per nucleon, times A. The terms of that formula are rows of the paper's table, so they
+are learnt like all other properties, without their formulas.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.results import OURS, Result
 from benchmarks.tables import Values, by_column
-from kbdisk.plots import COLOURS, GRID, INK, PALE, STYLE, new_figure, refuse_plot, save
+from kbdisk.api.plots import COLOURS, GRID, INK, PALE, STYLE, new_figure, refuse_plot, save
 
 MARKERS = "osD^vP*X"
 

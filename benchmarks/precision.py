@@ -3,15 +3,15 @@
 python -m benchmarks precision SOURCE [--budget 5m] [--mask 0 --mask 1] [--precision 0.95] [--validation] [--not-catboost]
 python -m benchmarks precision                         the table of all that is stored
 
-A share of the single values of SOURCE is hidden, as by `python -m benchmarks kb`, and the rest completed. Scored are hidden
-values, right or wrong, and as many declared absences, for which any value is wrong:
+A share of the single values of SOURCE is hidden, as by `python -m benchmarks kb`, and the rest completed. Statements about hidden
+values are right or wrong. As many declared absences are scored, for which any value is wrong:
 
     novalue                   of the source itself, hidden by the same share
     SOURCE.truth.json         beside a source of `python -m benchmarks generate`: what an entity lacks in truth
     absences/NAME.yaml        written by hand: properties that entities of some classes cannot have
 
-Right is the same label or link, the same year of a date, a number within a tenth of itself on a skewed scale, else within a
-tenth of the range of the middle half of the known values.
+A value is right if it is the same label or link, a date of the same year, or a number within the tolerance: a tenth of itself
+on a skewed scale, else a tenth of the range of the middle half of the known values.
 
 Each mask is one training. The same model completes with the default options, with each `--precision`, and with `--fill all`.
 The statements of the latter give the expected calibration error (ten bins of confidence) and the coverage of 90 % intervals.

@@ -1,4 +1,4 @@
-"""How a benchmark reports its progress: not at all, or on standard error."""
+"""Progress of a benchmark: on standard error, or not at all."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Property prediction, as the paper scores it: one property is hidden, others are given, one pass.
+"""Property prediction, scored as in the paper: one property is hidden, others are given, one pass.
 
-    number            root mean squared error, of the mean, in original units
-    category          share of labels that are wrong, of the likeliest
-    text              1 - IoU of words, of the text decoded word by word
+    number            root mean squared error of the mean, in original units
+    category          error rate of the most likely label
+    text              1 - IoU of the words of the text that is decoded word by word
 
-Ours and baselines predict the same values, and are scored by the same lines.
+kbdisk and baselines predict the same values, and the same code scores them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Predictions = Callable[[Path], list[Any]]  # by a leaf's path, of each scored en
 
 def train_model(task: Task, options: Options, seed: int, progress: Progress) -> Model:
     """A model of the training entities."""
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     run = run_of(options.preset, options.budget, options.config, seed)
     with progress.training(f"{task.bench}: training, seed {seed}") as watch:

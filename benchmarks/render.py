@@ -1,4 +1,4 @@
-"""Tables as Markdown, put between two markers of a page whose rest is written by hand."""
+"""Tables as Markdown, put between two markers of a page; the rest of the page is written by hand."""
 
 from __future__ import annotations
 

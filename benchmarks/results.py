@@ -1,7 +1,7 @@
-"""What benchmarks measured: a line of JSON each, added and never changed. Tables are made of the latest of each kind.
+"""Stored results: a line of JSON each, which is added and never changed. Tables are made of the latest result of each kind.
 
-The results of a run are also kept apart until it ends, so that the same run goes on where it was stopped: in a file whose
-first line says which run it is, and whose other lines are results.
+Until a run ends, its results are also kept in a file of their own, so that the same command resumes it. The first line of that
+file identifies the run, the others are results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rounds of completion, review and apply: whether rejected values come back, and whether values that are not judged get worse.
+"""Rounds of completion, review and apply: do rejected values come back, and do values that are not judged get worse?
 
 python -m benchmarks review-rounds SOURCE [--rounds 10] [--budget 60s] [--mask 0] [--share 0.3]
 python -m benchmarks review-rounds                     the tables of all that is stored
@@ -6,13 +6,13 @@ python -m benchmarks review-rounds                     the tables of all that is
 A share of the single values of SOURCE is hidden, as by `python -m benchmarks kb`. In each round
 
     kbdisk complete SOURCE --review review.csv     proposes values, by a model that is trained anew
-    a simulated curator                            judges a share of the proposals by the truth
+    a simulated curator                            judges a share of the proposals, knowing the truth
     kbdisk apply review.csv --in-place             writes what was accepted and corrected
 
-The curator accepts right values, and of the wrong ones corrects every second and rejects the others; values for declared
-absences are rejected. Half of the hidden values are never judged: they are called the rest. Its error is that of `--fill all`
-divided by the constant's, with its standard error; the difference to the first round is paired, value by value. A value that
-was rejected and is proposed again for its place, or written by `--fill all`, ends the run with an error.
+The curator accepts right values, corrects every second wrong one, and rejects the others; values for declared absences are
+rejected. Half of the hidden values are never judged; they are called the rest. The error of the rest is that of `--fill all`
+divided by the constant's, with its standard error; the difference to the first round is paired, value by value. The run ends with
+an error if a rejected value is proposed again for its place, or written by `--fill all`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A property that always has one value: it is written where other properties show that an entity has it, else hardly anywhere.
+"""A property that always has the same value should be written only where other properties show that an entity has it.
 
 python -m benchmarks same-value [--entities 3000] [--budget 60s] [--seed 0]
 

@@ -1,4 +1,4 @@
-"""The command line of a benchmark of SCRIPTS: its parser, and the option --out."""
+"""The command line of a benchmark of SCRIPTS: its parser, with the option --out."""
 
 from __future__ import annotations
 

@@ -3,14 +3,14 @@
 python -m benchmarks shift SOURCE --by launch.year --until 2012 [--budget 60s] [--mask 0] [--share 0.2]
 python -m benchmarks shift                             the table of all that is stored
 
-Training has the entities whose number at --by is at most --until, except a tenth of them, which are held out. Of the held-out
-entities and of those beyond the bound a share of the single values is hidden, and completed. Reported are, for the entities
-beyond and for those held out: the expected calibration error of all statements about hidden values, written or not; how many
+The training data are the entities whose number at --by is at most --until, except a tenth of them, which are held out. A share
+of the single values of the held-out entities, and of the entities beyond the bound, is hidden and completed. For both groups the
+benchmark reports: the expected calibration error of all statements about hidden values, written or not; how many
 of the hidden values are written by default, and how many of these are right; the share of 90 % intervals that contain the
 truth; and the share of entities that are flagged as unlike the training data.
 
-A statement is what is filled in as one value, such as a date with its parts. It is scored where all of it was hidden. Right has
-the meaning that confidence has: a number within the tolerance that stands beside it, the same label, the same parts of a date.
+A statement is filled in as one value, such as a date with its parts. It is scored if all of it was hidden. Right means the same as
+for confidence: a number within its tolerance, the same label, the same parts of a date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether 90 % intervals cover 90 % of small tables: ten of 100 to 300 rows, 30 % of the cells of a quarter of the rows hidden.
+"""Coverage of 90 % intervals on ten small tables of 100 to 300 rows: 30 % of the cells of a quarter of the rows are hidden.
 
 python -m benchmarks small-tables [--budget 60s] [--only abalone,gsm]
 python -m benchmarks small-tables --shown               the table of all that is stored

@@ -1,4 +1,4 @@
-"""Which entities are trained on, and which are scored. A draw is a hash of the seed and a name: the same anywhere."""
+"""Splits into entities for training and for scoring. A draw is a hash of the seed and a name: the same on every machine."""
 
 from __future__ import annotations
 

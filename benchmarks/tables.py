@@ -1,7 +1,7 @@
-"""Results as a table: a row for each figure, a column for each method, ours first; then what is published, and the bar.
+"""Results as a table: a row for each figure, a column for each method, kbdisk first; then published figures, and the bar.
 
-Less is better everywhere here. Means over seeds, with their standard deviation where there are several. A bar is stated with
-so many digits, and a mean is at it that, rounded to as many, is no greater: .00806 is at .008, and not at .0080.
+Less is better everywhere here. Cells are means over seeds, with their standard deviation if there are several. A mean is at a
+bar if, rounded to the digits of the bar, it is no greater: .00806 is at .008, and not at .0080.
 """
 
 from __future__ import annotations
@@ -119,7 +119,11 @@ def costs(results: Sequence[Result]) -> list[str]:
         steps = f" and {max(result.steps for result in group):,} steps" if group[0].steps else ""
         numbers = sorted({result.seed for result in group})
         seeds = f"{len(numbers)} seeds" if len(numbers) > 1 else f"seed {numbers[0]}"
-        took = f"{minutes:.1f} minutes{steps} of training at most" if minutes >= 0.05 else "no time to speak of"
+        took = (
+            f"{minutes:.1f} minutes{steps} of training at most"
+            if minutes >= 0.05
+            else "less than 3 seconds of training"
+        )
         notes.append(f"{name}: {seeds}, {took}; {dates_and_commits(group)}.")
     return notes
 

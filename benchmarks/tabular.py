@@ -1,12 +1,12 @@
-"""Synthetic tables, judged as TabDDPM's are: how good is a CatBoost that has learnt from drawn rows alone?
+"""Synthetic tables, judged as in TabDDPM: how good is a CatBoost that learns from drawn rows alone?
 
-A model learns from train, and stops by validation; some sets of rows are drawn from it; several judges learn from each
-and are scored on test. With `validation` they are scored on validation, and a fifth of train is for early stopping.
-Judges that learn from the real rows come beside: they must reproduce what is published of them (benchmarks.judge).
-All this on the parts that are published, or on rows that each seed deals out anew.
+A model learns from train, with early stopping by validation. Some sets of rows are drawn from it. Several judges learn from each
+set and are scored on test. With `validation` they are scored on validation, and a fifth of train is used for early stopping. Other
+judges learn from the real rows; they must reproduce the published scores (benchmarks.judge). The split is the published one, or is
+drawn anew for each seed.
 
-In the tables more is better, and real rows are the measure. Figures are means over all judges of all sets and seeds, with
-their standard deviation, as the published ones are.
+In the tables more is better, and the score of real rows is the reference. Figures are means over all judges of all sets and seeds,
+with their standard deviation, as the published ones are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.progress import Progress
 from benchmarks.results import OURS, Figure, Result, Row
 from benchmarks.tables import but_for, column_name, dates_and_commits, titled
 from benchmarks.tabular_sets import Rows, TabularSet, chosen_sets, read_set
-from kbdisk.plots import COLOURS, GRID, INK, PALE
+from kbdisk.api.plots import COLOURS, GRID, INK, PALE
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +117,7 @@ def _train(table: TabularSet, options: Options, seed: int, progress: Progress) -
 
 def _run_and_device(options: Options, seed: int) -> tuple[Run, torch.device]:
     """How a model is trained, and where."""
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
     from kbdisk.training.optimizer import device_named
 
     return run_of(options.preset, options.budget, options.config, seed), device_named(options.device)
@@ -256,7 +256,7 @@ def _beside_published(columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
         means = {name: figure.mean for name, figure in figures.items() if name in PUBLISHED}
         if column == REAL:
             largest = max((abs(mean - PUBLISHED[name].real) for name, mean in means.items()), default=0.0)
-            notes.append(f"{REAL}: at most {largest:.4f} from what is published.")
+            notes.append(f"{REAL}: at most {largest:.4f} from the published figures.")
             continue
         below = {
             name: PUBLISHED[name].best - mean for name, mean in means.items() if round(mean, 3) < PUBLISHED[name].best

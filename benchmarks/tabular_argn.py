@@ -2,7 +2,7 @@
 
 python tabular_argn.py TRAIN.csv TEST.csv OUT.csv SECONDS DRAWS SEED
 
-It learns from TRAIN for so many seconds, and fills TEST by the median of its draws, of labels by the commonest.
+It learns from TRAIN for SECONDS, and fills TEST with the median of its DRAWS, or with the most frequent label.
 """
 
 import sys

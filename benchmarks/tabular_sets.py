@@ -1,7 +1,7 @@
-"""A tabular set as its folder has it: TabDDPM's arrays, which become entities, and drawn entities that become rows again.
+"""A folder of a tabular data set of TabDDPM: arrays that become entities, and drawn entities that become rows again.
 
-A column whose numbers are all whole becomes whole numbers; any other number is the shortest that its float has, so
-that 0.3 in 32 bits is 0.3 and not 0.30000001. Only train decides which is which.
+A column of whole numbers becomes whole numbers. Other numbers get the shortest decimal form of their float, so that 0.3 in 32
+bits is 0.3 and not 0.30000001. Train alone decides which columns are whole.
 
 R rows   P number columns   Q category columns
 """

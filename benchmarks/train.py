@@ -1,10 +1,10 @@
-"""How fast a training step is: against a plain network, against what the machine can do, and as schemas and batches grow.
+"""The speed of a training step: against a plain network, against the machine's peak, and as schemas and batches grow.
 
 python -m benchmarks train [--rounds 5] [--only plain,schema,memory] [--threads 1]
 
-Readings alternate, each is of the processor's seconds over several steps, and the median of some counts. On one thread:
-waiting for other threads would count as work, and other work on the machine would show. Work is what
-`torch.utils.flop_counter` counts of the products that were done, forward and backward.
+Measurements alternate. Each is the processor time of several steps, and the median of some is reported. They use one thread:
+waiting for other threads would count as work, and other load on the machine would show. Work is counted by
+`torch.utils.flop_counter`: the products of the forward and the backward pass.
 """
 
 from __future__ import annotations

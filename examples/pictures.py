@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import kbdisk
-from kbdisk.api.picture import plot_belief
+from kbdisk.api.belief import plot_belief
+from kbdisk.api.plots import plot_curve
 from kbdisk.evaluation.curve import curve
 from kbdisk.evaluation.evaluate import Scope
-from kbdisk.plots import plot_curve
 
 PHONES = Path(__file__).parent / "phones.jsonl"
 

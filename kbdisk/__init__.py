@@ -23,7 +23,9 @@ from kbdisk.loaders import KB, load, write
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
-    from kbdisk.api import Completed, Model, complete, open, train
+    from kbdisk.api.complete import Completed, complete
+    from kbdisk.api.model import Model
+    from kbdisk.api.train import open, train
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
     from kbdisk.training.run import Run
@@ -85,6 +87,10 @@ def infer(kb: Any, *, rules: bool = False, **options: Any) -> Inference:
 
         return inference_with_rules(inference, source)
     return inference
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

@@ -34,7 +34,7 @@ def replacing(place: Path, names: contextlib.ExitStack, like: Path | None = None
     """
     remove_dead_parts(place)
     part = part_of(place)
-    held: list[int] = []
+    descriptors: list[int] = []
 
     def end(fault: type[BaseException] | None, *rest: object) -> None:
         try:
@@ -44,13 +44,13 @@ def replacing(place: Path, names: contextlib.ExitStack, like: Path | None = None
         finally:
             part.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # what it held is on the disk, or wanted no more
-                while held:
-                    os.close(held.pop())
+                while descriptors:
+                    os.close(descriptors.pop())
 
     names.push(end)  # before there is a part, so that no signal falls between
-    held.append(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    is_locked(held[0])
-    with os.fdopen(held[0], "wb", buffering=BUFFER, closefd=False) as file:
+    descriptors.append(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    is_locked(descriptors[0])
+    with os.fdopen(descriptors[0], "wb", buffering=BUFFER, closefd=False) as file:
         yield file
         file.flush()
         if like is None:
@@ -75,7 +75,7 @@ def part_of(place: Path) -> Path:
 def remove_dead_parts(place: Path) -> None:
     """Remove the parts that killed writers of this name left; those of a living one are locked, and stay."""
     if os.name != "posix":
-        return  # nothing tells there whether a writer lives
+        return  # without locks it is unknown whether a writer lives
     left = re.compile(rf"\.{re.escape(stem(place.name))}\.[0-9a-f]{{8}}\.part")
     with contextlib.suppress(OSError):
         for name in os.listdir(place.parent):  # noqa: PTH208 - names alone, of what may be a large folder
@@ -144,6 +144,8 @@ def _copy_owner(was: os.stat_result, old: Path, new: Path, mode: int, is_replace
         except OSError:
             mode &= ~0o070 | (mode & 0o007) << 3  # another group may do no more than everybody
         if is_replaced:
-            kept = f"belonged to user {was.st_uid}, group {was.st_gid}"
-            warnings.warn(f"{old}: {kept}: it is yours now, as only root could keep that", KBDiskWarning, stacklevel=5)
+            former_owner = f"belonged to user {was.st_uid}, group {was.st_gid}"
+            warnings.warn(
+                f"{old}: {former_owner}: it is yours now, as only root could keep that", KBDiskWarning, stacklevel=5
+            )
     return mode

@@ -26,6 +26,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
+from kbdisk.notebook import html_table
+
 Path: TypeAlias = tuple[str | int, ...]  # keys from the root to a value; an int counts within a list
 
 Precision: TypeAlias = Literal[
@@ -35,7 +37,7 @@ Precision: TypeAlias = Literal[
 
 
 class Known(Enum):
-    """What is known of a value that has no value."""
+    """The knowledge of a property without a value: there is none, or an unknown one."""
 
     SOMEVALUE = "somevalue"
     NOVALUE = "novalue"
@@ -101,10 +103,10 @@ Tree: TypeAlias = dict[str, Any]  # str -> Value; Any spares every reader a cast
 class Entity:
     """One thing: an id, its classes, and a tree of named values.
 
-    `label` is its name in the wanted language, `graph` the named graph it stands in, `position` its
-    place in the source (a line, a row, a count), `source` what it was read from, `besides` what else. `made` holds what an
-    earlier completion wrote into the source: not given, so never evidence, and no gap either. One that is `nameless` has
-    its place for an id, which says nothing in another source.
+    `label` is its name in the wanted language, `graph` its named graph, `position` its place in the source (a line, a row, a
+    count), `source` and `besides` the objects that it was read from. `made` holds the values that an earlier completion wrote
+    into the source: they are neither given, so never evidence, nor gaps. The id of a `nameless` entity is its place in the
+    source, and means nothing in another source.
     """
 
     id: str
@@ -123,7 +125,7 @@ class Entity:
         return (pair for pair in walk(self.tree) if pair[1] is not None)
 
     def asked(self) -> Iterator[Path]:
-        """The paths that have a place for a value, and none in it."""
+        """The paths of gaps: places for a value without one."""
         return (path for path, value in walk(self.tree) if is_gap(value))
 
     def get(self, path: Path) -> Any:
@@ -133,9 +135,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A value that was not given: what it is, how sure, and the belief it was taken from.
+    """A filled value, with its confidence and the belief that it was taken from.
 
-    `blank` where an empty string in its place would be no value, by the schema, and gives way to it.
+    With `blank` an empty string in its place is no value by the schema, and is replaced.
     """
 
     value: Any
@@ -146,16 +148,25 @@ class Filled:
 
 @dataclass(slots=True)
 class Completion:
-    """An entity as it was read, and what was filled in."""
+    """An entity as it was read, and the values filled in."""
 
     entity: Entity
     filled: dict[Path, Filled] = field(default_factory=dict)
     held_back: dict[Path, tuple[Filled, str]] = field(default_factory=dict)  # values that are not written, and why
-    unlike: tuple[str, ...] = ()  # what makes it unlike the entities that the model learnt from, in words
+    unlike: tuple[str, ...] = ()  # the reasons why it is unlike the training entities, in words
 
     def tree(self) -> Tree:
-        """The entity's tree with what was filled in it; the entity itself stays as it was."""
-        return with_values(self.entity.tree, {path: one.value for path, one in self.filled.items()})
+        """The entity's tree with the filled values. The entity itself is not changed."""
+        return with_values(self.entity.tree, {path: filled.value for path, filled in self.filled.items()})
+
+    def __repr__(self) -> str:
+        """The filled values, each with its confidence."""
+        values = (f"{show(path)} = {filled.value!r} ({filled.confidence:.0%})" for path, filled in self.filled.items())
+        return f"<Completion of {self.entity.id!r}: {', '.join(values) or 'nothing filled'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(show(path), repr(filled.value), f"{filled.confidence:.0%}") for path, filled in self.filled.items()]
+        return html_table(f"Completion of {self.entity.id}", ("path", "value", ">confidence"), rows)
 
 
 def walk(tree: Tree) -> Iterator[tuple[Path, Any]]:
@@ -179,21 +190,21 @@ def is_gap(value: Any) -> bool:
 
 def is_fillable(tree: Tree, path: Path, value: Any, blank: bool = False) -> bool:
     """Whether a path leads to a gap that a value may fill, so that nothing given is changed; with `blank` "" is one, too."""
-    here: Any = tree
+    standing: Any = tree
     for key in path:
-        if isinstance(here, list) and isinstance(key, int):
-            here = here[key] if key < len(here) else None
-        elif isinstance(here, dict) and isinstance(key, str):
-            here = here.get(key)
+        if isinstance(standing, list) and isinstance(key, int):
+            standing = standing[key] if key < len(standing) else None
+        elif isinstance(standing, dict) and isinstance(key, str):
+            standing = standing.get(key)
         else:
             return False
-        if here is None:
+        if standing is None:
             return True
-    if blank and here == "":
+    if blank and standing == "":
         return True
-    if type(here) is not type(value) or not isinstance(here, Quantity | Coordinate):
+    if type(standing) is not type(value) or not isinstance(standing, Quantity | Coordinate):
         return False
-    parts = [(getattr(here, name), getattr(value, name)) for name in here.__slots__]
+    parts = [(getattr(standing, name), getattr(value, name)) for name in standing.__slots__]
     halves = [given for given, _ in parts[:2]]
     return None in halves and all(given is None or given == filled for given, filled in parts)
 
@@ -225,15 +236,15 @@ def with_values(tree: Tree, values: Mapping[Path, Any]) -> Tree:
     return copy
 
 
-def _step(place: Any, key: str | int, made: Any) -> Any:
-    """What stands under a key of a part or a list; `made` is put there where nothing does."""
-    here = place[key] if (key < len(place) if isinstance(key, int) else key in place) else None
-    if here is None:
-        _put(place, key, made)
-        return made
-    if isinstance(made, list) and not isinstance(here, list):  # one value, and another is put beside it
-        place[key] = here = [here]
-    return here
+def _step(place: Any, key: str | int, new_container: Any) -> Any:
+    """The container under a key of a part or a list; `new_container` is put there where there is none."""
+    standing = place[key] if (key < len(place) if isinstance(key, int) else key in place) else None
+    if standing is None:
+        _put(place, key, new_container)
+        return new_container
+    if isinstance(new_container, list) and not isinstance(standing, list):  # one value, and another is put beside it
+        place[key] = standing = [standing]
+    return standing
 
 
 def _put(place: Any, key: str | int, value: Any) -> None:
@@ -269,7 +280,7 @@ def show(path: Path) -> str:
 
 
 def read_path(text: str) -> Path:
-    """The path that `show` would show so; ValueError where it is none."""
+    """The path of a text that `show` has written; ValueError for other texts."""
     path: list[str | int] = []
     place = 0
     while place < len(text) or not path:

@@ -1,4 +1,4 @@
-"""What other packages add to kbdisk: a kind of leaf, a composite, a format, an expert, a baseline.
+"""The interface for other packages, which can add kinds of leaves, composites, formats, experts and baselines.
 
 Each is a row in a table, registered by one call in a script, or declared as an entry point of an installed package, so that the
 commands have it, too: `kbdisk.kinds` for leaves and composites, `kbdisk.formats`, `kbdisk.experts`, `kbdisk.baselines`,
@@ -24,15 +24,15 @@ from kbdisk.styles.habits import Form, Habit
 from kbdisk.styles.kinds import KindStyle
 
 if TYPE_CHECKING:
-    from kbdisk.api.beliefs import Belief
+    from kbdisk.api.belief import Belief
     from kbdisk.evaluation.baselines import Baseline, Prediction
     from kbdisk.experts.features import HashedColumns
     from kbdisk.leaves.base import Rows, Setting
     from kbdisk.metrics import Constant, Metric
 
-LATER = {  # names that are imported when they are first used, since torch comes with them
+LATER = {  # names that are imported when they are first used, because they import torch
     "Baseline": "kbdisk.evaluation.baselines",
-    "Belief": "kbdisk.api.beliefs",
+    "Belief": "kbdisk.api.belief",
     "Constant": "kbdisk.metrics",
     "HashedColumns": "kbdisk.experts.features",
     "Metric": "kbdisk.metrics",
@@ -89,7 +89,7 @@ def register_composite(name: str, row: CompositeKind) -> None:
 
 def register_format(name: str, row: Format) -> None:
     """Add a format, which --from and --to call by this name; files are recognised by their suffixes."""
-    taken = {suffix: other for other, of_other in FORMATS.items() for suffix in of_other.suffixes}
+    taken = {suffix: table_name for table_name, table_row in FORMATS.items() for suffix in table_row.suffixes}
     for suffix in row.suffixes:
         if suffix in taken:
             raise ValueError(f"expected new suffixes, got {suffix}, which is that of {taken[suffix]}")

@@ -1,4 +1,4 @@
-"""Inspection: what a knowledge base holds (`inspect`), and what of it does not fit a schema (`check`). One reading each, plain data.
+"""Inspection: the content of a knowledge base (`inspect`), and its misfits with a schema (`check`). One pass each, plain data.
 
 `inspect` counts classes, paths, kinds of values, and links between classes. A path has its names alone, with `[]` behind each that
 holds a list anywhere: `prizes[].share`. Memory grows with the paths, the ids and the link targets that have not been read yet; not
@@ -48,7 +48,7 @@ Names: TypeAlias = tuple[str, ...]
 Number: TypeAlias = int | float | Decimal
 
 
-# ---------------------------------------------------------------- what a knowledge base holds
+# ---------------------------------------------------------------- inspecting
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class PathFacts:
 
     @property
     def distinct(self) -> int | None:
-        """How many different values; None where they are more than are counted."""
+        """The number of different values; None where there are more than are counted."""
         return None if self.seen is None else len(self.seen)
 
     def add(self, value: Any, examples: int) -> None:
@@ -126,7 +126,7 @@ class Edge:
 
 @dataclass(slots=True)
 class Inspection:
-    """What a knowledge base holds."""
+    """The content of a knowledge base."""
 
     name: str
     format: str
@@ -250,7 +250,7 @@ class _Inspector:
         ]
 
 
-# ---------------------------------------------------------------- what does not fit a schema
+# ---------------------------------------------------------------- checking against a schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class UnmatchedPath:
 
 @dataclass(slots=True)
 class Findings:
-    """What of a knowledge base does not fit a schema. The fields are the keys of the command's JSON."""
+    """The differences between a knowledge base and a schema. The fields are the keys of the command's JSON."""
 
     source: str
     format: str
@@ -350,19 +350,27 @@ class _Checker:
     def findings(self, name: str) -> Findings:
         """The findings, the most frequent first."""
         findings = self.counts
-        for of, misfit, id in self.across.at_the_end(self.kb.hierarchy):
-            self._add_misfit(of, misfit, id, self.kb.name)
+        for class_name, misfit, id in self.across.at_the_end(self.kb.hierarchy):
+            self._add_misfit(class_name, misfit, id, self.kb.name)
         findings.misfits = sorted(self.groups.values(), key=lambda group: -group.count)
         findings.skipped = [str(error) for error in self.kb.skipped]
-        unseen = [(of, path) for of, paths in self.unseen.items() for path in paths]
+        unseen = [(class_name, path) for class_name, paths in self.unseen.items() for path in paths]
         if findings.entities and len(unseen) == sum(len(known.properties) for known in self.schema.classes.values()):
             raise SchemaError(name, self._nothing_in_common([show(path) for _, path in unseen]))
-        absent = [(of, show(path)) for of, path in unseen if self._is_expected(of, path)]
-        findings.absent = [UnmatchedPath(of, path, 0, nearest(path, self._unknown_of(of))) for of, path in absent]
+        absent = [(class_name, show(path)) for class_name, path in unseen if self._is_expected(class_name, path)]
+        findings.absent = [
+            UnmatchedPath(class_name, path, 0, nearest(path, self._unknown_of(class_name)))
+            for class_name, path in absent
+        ]
         findings.unknown = [
-            UnmatchedPath(of, show(path), count, nearest(show(path), map(show, self.schema.classes[of].properties)))
-            for (of, path), count in self.unknown.most_common()
-            if of in findings.classes
+            UnmatchedPath(
+                class_name,
+                show(path),
+                count,
+                nearest(show(path), map(show, self.schema.classes[class_name].properties)),
+            )
+            for (class_name, path), count in self.unknown.most_common()
+            if class_name in findings.classes
         ]
         return findings
 
@@ -380,45 +388,45 @@ class _Checker:
                 continue
             del unseen[path]
 
-    def _is_expected(self, of: str, path: Path) -> bool:
+    def _is_expected(self, class_name: str, path: Path) -> bool:
         """Whether an absent path is reported: its class is there, and it is neither ignored nor derived."""
-        property = self.schema.classes[of].properties[path]
-        return bool(self.counts.classes[of]) and property.role != "ignore" and property.formula is None
+        property = self.schema.classes[class_name].properties[path]
+        return bool(self.counts.classes[class_name]) and property.role != "ignore" and property.formula is None
 
-    def _unknown_of(self, of: str) -> list[str]:
+    def _unknown_of(self, class_name: str) -> list[str]:
         """The paths that the schema does not know, and those of the parts that they lead through."""
-        paths = [path for name, path in self.unknown if name == of]
+        paths = [path for name, path in self.unknown if name == class_name]
         return list({show(path[:length]): None for path in paths for length in range(1, len(path) + 1)})
 
-    def _add_misfit(self, of: str, misfit: Misfit, id: str, place: str) -> None:
+    def _add_misfit(self, class_name: str, misfit: Misfit, id: str, place: str) -> None:
         path, problem = show(misfit.path), misfit.problem
         expected = problem.partition(", got ")[0]
-        group = self.groups.setdefault((of, path, expected), MisfitGroup(of, path, expected))
+        group = self.groups.setdefault((class_name, path, expected), MisfitGroup(class_name, path, expected))
         group.count += 1
         if len(group.examples) < MAX_MISFIT_EXAMPLES:
             group.examples.append(Example(id, place, problem))
 
     def _place(self, entity: Entity) -> str:
         """file:line where the format has lines, else the number of the entity."""
-        what = ":" if self.kb.format == "jsonl" else ", row " if self.kb.format in ("csv", "tsv") else ", entity "
-        return f"{self.kb.name}{what}{entity.position}"
+        separator = ":" if self.kb.format == "jsonl" else ", row " if self.kb.format in ("csv", "tsv") else ", entity "
+        return f"{self.kb.name}{separator}{entity.position}"
 
     def _nothing_in_common(self, paths: list[str]) -> str:
-        of_source = list(dict.fromkeys(show(path) for _, path in self.unknown))
+        source_paths = list(dict.fromkeys(show(path) for _, path in self.unknown))
         for path in paths:
-            if near := nearest(path, of_source):
+            if near := nearest(path, source_paths):
                 return f"none of its {len(paths)} paths is in {self.kb.name}. Did you mean {near!r} for {path!r}?"
-        there = _first(of_source) if of_source else "no path at all"
-        return f"expected one of {_first(paths)} in {self.kb.name}, got {there}. Name the schema of this source."
+        got = _first(source_paths) if source_paths else "no path at all"
+        return f"expected one of {_first(paths)} in {self.kb.name}, got {got}. Name the schema of this source."
 
 
 def _first(paths: list[str]) -> str:
     return ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
 
 
-def nearest(path: str, others: Iterable[str], cutoff: float = MISSPELT_SIMILARITY) -> str | None:
-    """The path that another may be a misspelling of. The first letter counts: height is not weight misspelt."""
-    likely = [other for other in others if other[:1].lower() == path[:1].lower()]
+def nearest(path: str, candidates: Iterable[str], cutoff: float = MISSPELT_SIMILARITY) -> str | None:
+    """The candidate that a path may be a misspelling of, if any. It has the same first letter: height is not weight misspelt."""
+    likely = [candidate for candidate in candidates if candidate[:1].lower() == path[:1].lower()]
     return next(iter(difflib.get_close_matches(path, likely, 1, cutoff)), None)
 
 
@@ -456,5 +464,5 @@ def grouped(paths: dict[Names, PathFacts]) -> dict[Names, PathFacts]:
 
 
 def is_class(name: str, wanted: str) -> bool:
-    """Whether a class is the one that is meant: by its whole name, or by the last word of its IRI."""
+    """Whether a wanted name is that of a class: its full name, or the last word of its IRI."""
     return name == wanted or last_word(name) == wanted

@@ -1,4 +1,4 @@
-"""A lock for each file that is changed: an empty-handed reader takes none, writers take turns.
+"""A lock for each file that is changed: readers take none, writers take turns.
 
 The lock is a file beside the target, held by flock, so the system releases it with its process, however that ends. The
 holder removes the file; whoever opened it before then finds that its name leads elsewhere, and opens it again. What a
@@ -42,9 +42,9 @@ _registry = threading.Lock()
 
 @contextlib.contextmanager
 def locked(target: str | os.PathLike[str]) -> Iterator[None]:
-    """Nobody else changes this file meanwhile, by whatever link it is named. Waits for the holder, and warns which it is.
+    """Hold the lock of a file, by whatever link it is named. Waits for the holder, and warns which process it is.
 
-    What is no file (`-`, a pipe, a device) has no lock.
+    Targets that are not files (`-`, a pipe, a device) have no lock.
     """
     file = _lock_file(target)
     if file is None:
@@ -117,7 +117,7 @@ def stem(name: str) -> str:
 
 
 def _lock_file(target: str | os.PathLike[str]) -> Path | None:
-    """Where a target's lock stands, beside the file that links lead to; None where there is nothing to lock."""
+    """The path of a target's lock, beside the file that links lead to; None for targets that are not files."""
     if str(target) == "-" or os.name != "posix":
         return None
     try:

@@ -76,9 +76,9 @@ def label(value: Any) -> Hashable:
     return (isinstance(value, bool), value.id if isinstance(value, Link) else value)
 
 
-def jaccard_distance(one: frozenset[Any], other: frozenset[Any]) -> float:
+def jaccard_distance(first: frozenset[Any], second: frozenset[Any]) -> float:
     """1 - IoU of two sets; 0 of two empty ones."""
-    return 1 - len(one & other) / len(one | other) if one or other else 0.0
+    return 1 - len(first & second) / len(first | second) if first or second else 0.0
 
 
 ERROR_RATE = Metric("error rate", "error", lambda truth, prediction: float(label(truth) != label(prediction)))
@@ -127,10 +127,10 @@ class Constants:
         constants: dict[int, Constant] = {}
         free = (tokens.known & ~tokens.layout.fixed[tokens.slot]).nonzero()[:, 0]
         free = free[tokens.slot[free].argsort(stable=True)]
-        for of_slot in free.split(tokens.slot[free].unique_consecutive(return_counts=True)[1].tolist()):
-            slot = int(tokens.slot[of_slot[0]])
+        for slot_tokens in free.split(tokens.slot[free].unique_consecutive(return_counts=True)[1].tolist()):
+            slot = int(tokens.slot[slot_tokens[0]])
             kind = codec.slots[slot].kind
-            sample = of_slot[_sample(kind, len(of_slot))]
+            sample = slot_tokens[_sample(kind, len(slot_tokens))]
             codes = tokens.codes[kind].gather(tokens.row[sample])
             values = [value for value in codec.slots[slot].codec.decode(codes) if value is not None]
             if values:
@@ -138,7 +138,7 @@ class Constants:
         return cls(constants)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The constants as plain data."""
         return {
             str(slot): [
                 _to_plain(constant.value),
@@ -150,7 +150,7 @@ class Constants:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The constants of plain data."""
         return cls(
             {
                 int(slot): Constant(_from_plain(value), mean, tuple(interval) if interval else None)
@@ -170,7 +170,7 @@ def _constant(kind: str, values: Sequence[Any]) -> Constant:
 
 
 def _sample(kind: str, count: int) -> slice:
-    """Which of the values a constant is learnt from: an evenly spaced sample."""
+    """The evenly spaced sample of the values from which a constant is learnt."""
     return slice(None, None, -(-count // KINDS[kind].constant_sample))
 
 
@@ -202,11 +202,11 @@ def constant_text(values: Sequence[Any]) -> Constant:
 
 def jaccard_median(sets: Sequence[frozenset[Any]]) -> list[Any]:
     """The members of the set with the least mean 1 - IoU, among the commonest set and those of the k commonest members."""
-    counts = Counter(member for members_of_set in sets for member in members_of_set)
+    counts = Counter(member for set_members in sets for member in set_members)
     order = sorted(counts, key=lambda member: (-counts[member], str(member)))
     commonest = Counter(sets).most_common(1)[0][0]
     candidates = [commonest, *(frozenset(order[:k]) for k in range(min(len(order), MAX_CONSTANT_MEMBERS) + 1))]
-    best = min(candidates, key=lambda candidate: sum(jaccard_distance(candidate, other) for other in sets))
+    best = min(candidates, key=lambda candidate: sum(jaccard_distance(candidate, values) for values in sets))
     return sorted(best, key=lambda member: (-counts[member], str(member)))
 
 
@@ -253,8 +253,8 @@ class Marginals:
 def number_marginal(codec: Any) -> Callable[[Tensor], Tensor]:
     """The log mass of a number's step, by the shares of the training values."""
     bins, tables = Bins([codec]), CodecTables([codec])
-    rest = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
-    shares = padded([rest]).log().clamp(min=MIN_LOG_SHARE).log_softmax(1).float()  # (1, 1 + A)
+    shares_with_rest = [max(1 - sum(codec.shares), 0) + 1 / (codec.count + 1), *codec.shares]
+    shares = padded([shares_with_rest]).log().clamp(min=MIN_LOG_SHARE).log_softmax(1).float()  # (1, 1 + A)
 
     def log_prob(codes: Tensor) -> Tensor:
         slot = torch.zeros(len(codes), dtype=torch.long)
@@ -278,8 +278,8 @@ def _label_marginal(labels: Labels) -> Callable[[Tensor], Tensor]:
     """The share of each label in the training values, none of them 0, beside the share that is kept for unseen labels."""
     counts = torch.tensor([*labels.counts], dtype=torch.float64) + 1 / max(len(labels), 1)  # (V,)
     unseen = min(max(labels.unseen, 1e-30), 1.0)
-    known = (counts / counts.sum()).log() + math.log(max(1 - labels.unseen, 1e-30))
-    table = torch.cat([known, torch.tensor([math.log(unseen)], dtype=torch.float64)])  # (V + 1,) the last for -1
+    log_shares = (counts / counts.sum()).log() + math.log(max(1 - labels.unseen, 1e-30))
+    table = torch.cat([log_shares, torch.tensor([math.log(unseen)], dtype=torch.float64)])  # (V + 1,) the last for -1
 
     def log_prob(codes: Tensor) -> Tensor:
         return table[codes]
@@ -375,7 +375,9 @@ def _constant_nats(marginals: Marginals, slots: Tensor, codes: Tensor) -> list[f
     counts = slots.unique_consecutive(return_counts=True)[1].tolist()
     parts = zip(slots.split(counts), codes.split(counts), strict=True)
     return [
-        nats for same_slot, codes_of_slot in parts for nats in marginals.nats(int(same_slot[0]), codes_of_slot).tolist()
+        nats
+        for slots_of_part, codes_of_slot in parts
+        for nats in marginals.nats(int(slots_of_part[0]), codes_of_slot).tolist()
     ]
 
 
@@ -395,21 +397,26 @@ def score_rows(codec: Codec, constants: Constants, cases: Iterable[Case]) -> lis
     known: Counter[tuple[str, Path]] = Counter()
     for slot in codec.slots:
         known[property_of(slot)] += slot.count if slot.role == "value" else 0
-    ordered = ((of, path) for of, class_ in codec.schema.classes.items() for path in class_.leaves())
+    ordered = ((class_name, path) for class_name, class_ in codec.schema.classes.items() for path in class_.leaves())
     order = {property: place for place, property in enumerate(ordered)}
     rows = []
-    for of, path in sorted(by_property, key=order.__getitem__):
-        of_property = by_property[of, path]
-        slot = codec.slots[of_property[0].slot]
-        named = {"class": of, "path": show_pattern(path), "kind": kind_of(slot.leaf), "known": known[of, path]}
-        named |= {"unit": unit_of(codec.schema, of, path)}
-        rows.append(named | score_property(codec, constants, of_property))
+    for class_name, path in sorted(by_property, key=order.__getitem__):
+        property_cases = by_property[class_name, path]
+        slot = codec.slots[property_cases[0].slot]
+        named = {
+            "class": class_name,
+            "path": show_pattern(path),
+            "kind": kind_of(slot.leaf),
+            "known": known[class_name, path],
+        }
+        named |= {"unit": unit_of(codec.schema, class_name, path)}
+        rows.append(named | score_property(codec, constants, property_cases))
     return rows
 
 
-def unit_of(schema: Schema, of: str, path: Path) -> str | None:
+def unit_of(schema: Schema, class_name: str, path: Path) -> str | None:
     """The unit in which amounts at a path are learnt, and their errors stated; None for a path that is no quantity's amount."""
-    quantity = schema.classes[of].properties.get(path[: -len(VALUE)])
+    quantity = schema.classes[class_name].properties.get(path[: -len(VALUE)])
     if path[-len(VALUE) :] != VALUE or quantity is None or not isinstance(quantity.kind, Quantity):
         return None
     return quantity.kind.learnt_in
@@ -422,9 +429,9 @@ def score_property(codec: Codec, constants: Constants, cases: Sequence[Case]) ->
     """
     kind = codec.slots[cases[0].slot].kind
     metric, asked = metric_of(kind), [case for case in cases if kind != "number" or case.prediction is not None]
-    constant_of_case = [constants.slots[case.slot] for case in asked]
+    case_constants = [constants.slots[case.slot] for case in asked]
     ours = [error(kind, case.truth, case.prediction) for case in asked]
-    theirs = [error(kind, case.truth, constant.value) for case, constant in zip(asked, constant_of_case, strict=True)]
+    theirs = [error(kind, case.truth, constant.value) for case, constant in zip(asked, case_constants, strict=True)]
     mean, constant_mean = _mean(ours), _mean(theirs)
     row: dict[str, Any] = {
         "n": len(asked),
@@ -437,11 +444,11 @@ def score_property(codec: Codec, constants: Constants, cases: Sequence[Case]) ->
         **dict.fromkeys(paired_keys("mae", "rmse", "error", "iou", "coverage")),
         "nats": _mean([case.nats for case in cases if case.nats is not None]),
         "constant_nats": _mean([case.constant_nats for case in cases if case.constant_nats is not None]),
-        "trust": _shrinkage_weight(kind, asked, constant_of_case),
+        "trust": _shrinkage_weight(kind, asked, case_constants),
     }
     for key, value in zip(paired_keys(metric.key), (mean, constant_mean), strict=True):
         row[key] = 1 - value if metric.key == "iou" and value is not None else value
-    return row | _number_scores(codec, asked, constant_of_case) if kind == "number" else row
+    return row | _number_scores(codec, asked, case_constants) if kind == "number" else row
 
 
 def paired_keys(*names: str) -> list[str]:
@@ -488,5 +495,5 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _standard_error(values: Sequence[float]) -> float | None:
-    """Of their mean; None of a single value."""
+    """The standard error of the mean; None of a single value."""
     return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None

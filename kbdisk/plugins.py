@@ -110,7 +110,7 @@ def _load(point: EntryPoint, type_: Any) -> Any:
 
 
 def load_part(part: Part) -> Any:
-    """The part of a row: the object itself, or the one that `module:attribute`, or `module` alone, names."""
+    """The part of a row: the object itself, or the object named by `module:attribute` or `module`."""
     return _load_object(part) if isinstance(part, str) else part
 
 

@@ -1,4 +1,4 @@
-"""Text as a terminal may show it: what would steer the terminal, or turn the order of what is read, is shown as an escape.
+"""Text that is safe on a terminal: characters that would control it, or change the order of the text, are escaped.
 
 Escaped are the controls of C0 and C1 (so no escape sequence is left), line and paragraph separators, marks that turn the
 direction, invisible characters that no script needs, and halves of surrogate pairs: `\\u001b`, `\\u202e`, `\\udcff`. The
@@ -33,6 +33,6 @@ def plain_line(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split()))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return {10: "\\n", 9: "\\t", 13: "\\r"}.get(code, f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}")

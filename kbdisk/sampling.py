@@ -10,8 +10,8 @@
     tree        by the schema: units, valid dates, decimals, bounds
 
 Properties with the role `given` are never drawn, and free text only on demand: an invented name is worse than none. Values
-are drawn without knowledge of the properties that are still to come: what the presence of a property implies is in the
-pattern, not in the values.
+are drawn without knowledge of the properties that are drawn later: the presence of a property determines the pattern, not
+the values.
 """
 
 from __future__ import annotations
@@ -192,17 +192,17 @@ def _leaves(trained: Trained, schema_class: Class, values: Mapping[Path, Any]) -
         if not any(leaf[: len(path)] == path for leaf in leaves):
             raise SchemaError(f"--given {show(path)}", unknown_to(schema_class, path))
     for path in values:
-        own = [leaf for leaf in leaves if leaf[: len(path)] == path]
-        if all(codec.slot(schema_class.name, leaf) is None for leaf in own):
-            why = codec.left_out.get((schema_class.name, own[0]), "it is no part of what the model learnt")
+        leaves_of_path = [leaf for leaf in leaves if leaf[: len(path)] == path]
+        if all(codec.slot(schema_class.name, leaf) is None for leaf in leaves_of_path):
+            why = codec.left_out.get((schema_class.name, leaves_of_path[0]), "it is no part of what the model learnt")
             raise SchemaError(f"--given {show(path)}", f"nothing is known of it: {why}.")
     return leaves
 
 
 def _overlap(path: Path, other: Path) -> bool:
-    """Whether one of two paths is a prefix of the other."""
-    least = min(len(path), len(other))
-    return path[:least] == other[:least]
+    """Whether either path is a prefix of the other."""
+    shorter = min(len(path), len(other))
+    return path[:shorter] == other[:shorter]
 
 
 def path_of(path: Path | str) -> Path:
@@ -279,7 +279,7 @@ class Drawing:
         batch = tokens.batch(torch.arange(len(readings)))
         order = tokens.layout.order if run.hiding.is_in_order else "random"
         with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
-            sampled = partial(Beliefs.met, generator=self.generator)
+            sampled = partial(Beliefs.sample_within_training, generator=self.generator)
             drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=sampled)
         values = self.codec.leaves(drawn, batch.asked)
         for reading, leaves in zip(readings, values, strict=True):
@@ -300,7 +300,7 @@ class Drawing:
         chance: dict[Path, float] = {}
         asked = set()
         for path, number, share in _list_slots(self.codec, reading.class_name):
-            if number in decided or not all(leaves.get(count, 0) > at for count, at in counts_of(path)):
+            if number in decided or not all(leaves.get(count, 0) > place for count, place in counts_of(path)):
                 continue
             decided.add(number)
             if path not in leaves and (self.text or self.codec.slots[number].kind != "text"):
@@ -323,15 +323,15 @@ class Drawing:
 def _with_derived(schema_class: Class, leaves: Mapping[Path, Any], given: AbstractSet[Path]) -> dict[Path, Any]:
     """The leaves of a drawn entity. A drawn property with a formula gets the formula's value, if it has one."""
     paths = [path for path, property in schema_class.properties.items() if property.formula is not None]
-    leaves_of = {path: [leaf for leaf in leaves if leaf[: len(path)] == path] for path in paths}
-    drawn = {path: parts for path, parts in leaves_of.items() if parts and given.isdisjoint(parts)}
-    others = {leaf: value for leaf, value in leaves.items() if not any(leaf in parts for parts in drawn.values())}
-    derived = derived_values(schema_class, others) if drawn else ()
-    parts_of = {path: split_kind(property.kind, value) for path, property, value in derived}
+    property_leaves = {path: [leaf for leaf in leaves if leaf[: len(path)] == path] for path in paths}
+    drawn = {path: parts for path, parts in property_leaves.items() if parts and given.isdisjoint(parts)}
+    result = {leaf: value for leaf, value in leaves.items() if not any(leaf in parts for parts in drawn.values())}
+    derived = derived_values(schema_class, result) if drawn else ()
+    derived_parts = {path: split_kind(property.kind, value) for path, property, value in derived}
     for path, parts in drawn.items():
         as_drawn = {leaf[len(path) :]: leaves[leaf] for leaf in parts}
-        others |= {(*path, *within): value for within, value in parts_of.get(path, as_drawn).items()}
-    return others
+        result |= {(*path, *within): value for within, value in derived_parts.get(path, as_drawn).items()}
+    return result
 
 
 @lru_cache(maxsize=64)
@@ -349,16 +349,18 @@ def _list_slots(codec: Codec, class_name: str) -> list[tuple[Path, int, float]]:
     """The slots of a class within lists: path, number, and the share of the items that have the field."""
     table = codec.index.tables[class_name]
     slots = [(path, table.slot[path]) for path in table.askable if counts_of(path)]
-    most: dict[Path, int] = {}
+    max_counts: dict[Path, int] = {}
     for path, number in slots:
         item = path[: _start_of_field(path)]
-        most[item] = max(most.get(item, 0), codec.slots[number].count)
-    return [(path, number, codec.slots[number].count / most[path[: _start_of_field(path)]]) for path, number in slots]
+        max_counts[item] = max(max_counts.get(item, 0), codec.slots[number].count)
+    return [
+        (path, number, codec.slots[number].count / max_counts[path[: _start_of_field(path)]]) for path, number in slots
+    ]
 
 
 def _start_of_field(path: Path) -> int:
     """The index in a path at which the field of the innermost list item begins."""
-    return max(at for at, key in enumerate(path) if isinstance(key, int)) + 1
+    return max(place for place, key in enumerate(path) if isinstance(key, int)) + 1
 
 
 # ---------------------------------------------------------------- maps
@@ -367,11 +369,14 @@ def _start_of_field(path: Path) -> int:
 def maps(schema_class: Class, leaves: Mapping[Path, Any]) -> set[Path]:
     """The paths of an entity's maps."""
     within = {
-        path[:at] for path in leaves for at in range(len(path)) if isinstance(path[at], int) or path[at:] == COUNT
+        path[:place]
+        for path in leaves
+        for place in range(len(path))
+        if isinstance(path[place], int) or path[place:] == COUNT
     }
     if not within:  # most entities have no lists or maps, and kinds need no search
         return within
-    kinds = {at for path, property in schema_class.properties.items() for at in _mapped(path, property.kind)}
+    kinds = {place for path, property in schema_class.properties.items() for place in _mapped(path, property.kind)}
     return {prefix for prefix in within if pattern(prefix) in kinds}
 
 
@@ -385,14 +390,14 @@ def _mapped(path: Path, kind: Any) -> Iterator[Path]:
 
 def drop_repeated_keys(leaves: dict[Path, Any], prefix: Path) -> None:
     """Remove the entries of a map that have no key, or that of an earlier entry."""
-    at = len(prefix)
+    length = len(prefix)
     entries: dict[Any, dict[Path, Any]] = {}
-    for path in [path for path in leaves if path[:at] == prefix and isinstance(path[at], int)]:
-        entries.setdefault(path[at], {})[path[at + 1 :]] = leaves.pop(path)
-    kept = {entry[KEY,]: entry for place, entry in sorted(entries.items(), reverse=True) if (KEY,) in entry}
-    for place, entry in enumerate(reversed(kept.values())):
-        leaves |= {(*prefix, place, *rest): value for rest, value in entry.items()}
-    leaves[*prefix, *COUNT] = len(kept)
+    for path in [path for path in leaves if path[:length] == prefix and isinstance(path[length], int)]:
+        entries.setdefault(path[length], {})[path[length + 1 :]] = leaves.pop(path)
+    entries_by_key = {entry[KEY,]: entry for place, entry in sorted(entries.items(), reverse=True) if (KEY,) in entry}
+    for place, entry in enumerate(reversed(entries_by_key.values())):
+        leaves |= {(*prefix, place, *within): value for within, value in entry.items()}
+    leaves[*prefix, *COUNT] = len(entries_by_key)
 
 
 # ---------------------------------------------------------------- given values on a command line
@@ -404,10 +409,10 @@ def parse_given(trained: Trained, given: Iterable[tuple[str, str]]) -> dict[Path
     ConfigError where a path has two values.
     """
     values: dict[Path, Any] = {}
-    for at, text in given:
-        path = path_of(at)
+    for given_path, text in given:
+        path = path_of(given_path)
         if path in values:
-            raise ConfigError(f"--given {at}", f"expected one value, got another: {text!r}. {SET_SYNTAX}")
+            raise ConfigError(f"--given {given_path}", f"expected one value, got another: {text!r}. {SET_SYNTAX}")
         values[path] = _value(trained, path, text)
     return values
 

@@ -251,12 +251,12 @@ def _frame(frame: Any, filled: dict[tuple[int, int], Any]) -> Any:
     series = []
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place].copy()
-        new = by_column.get(place, {})
-        if new:
+        new_values = by_column.get(place, {})
+        if new_values:
             is_integer = pandas.api.types.is_integer_dtype(column.dtype)
-            if is_integer and any(float(value) != int(value) for value in new.values()):
+            if is_integer and any(float(value) != int(value) for value in new_values.values()):
                 column = column.astype("Float64")
-            column.iloc[list(new)] = list(new.values())
+            column.iloc[list(new_values)] = list(new_values.values())
         series.append(column)
     result = pandas.concat(series, axis=1) if series else frame.copy()
     result.columns = frame.columns

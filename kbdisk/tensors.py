@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 def tensors_of(network: nn.Module) -> dict[str, Tensor]:
-    """What a network has learnt, or drawn once; what stands at two places is there once."""
+    """The parameters and buffers of a network by name; a tensor with two names is listed once."""
     by_identity: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in network.state_dict(keep_vars=True).items():
         by_identity.setdefault(id(tensor), (name, tensor))
@@ -27,7 +27,7 @@ def tensors_of(network: nn.Module) -> dict[str, Tensor]:
 
 
 def to_bytes(network: nn.Module, where: str) -> bytes:
-    """A network's weights; CheckpointError where one is no number, as nobody could open them."""
+    """A network's weights; CheckpointError for NaN or infinities, which `put` refuses."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors_of(network).items()}
     for name, tensor in tensors.items():
         if not _is_finite(tensor):
@@ -50,7 +50,7 @@ def read(file: Path, device: torch.device) -> dict[str, Tensor]:
 
 
 def put(network: nn.Module, file: Path) -> None:
-    """Write a file's weights into a network that they fit to the last one."""
+    """Load the weights of a file into a network; CheckpointError where a name, shape or type differs."""
     tensors, stored_shapes = tensors_of(network), shapes(file)
     _refuse(file, "missing", tensors.keys() - stored_shapes.keys())
     _refuse(file, "unknown", stored_shapes.keys() - tensors.keys())
@@ -68,7 +68,7 @@ def put(network: nn.Module, file: Path) -> None:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Any]:
-    """A file's tensors, read when they are asked for; CheckpointError where there are none."""
+    """Open a file of tensors, which are read on demand; CheckpointError where it is not one."""
     try:
         with safe_open(file, "pt") as stored:
             yield stored
@@ -79,11 +79,13 @@ def opened(file: Path) -> Iterator[Any]:
         ) from error
 
 
-def _refuse(file: Path, what: str, names: Iterable[str]) -> None:
+def _refuse(file: Path, difference: str, names: Iterable[str]) -> None:
     some = sorted(names)
     if some:
-        more = f" and {len(some) - 3} more" if len(some) > 3 else ""
-        problem = f"expected the weights of this model, got others ({what}: {plain_line(', '.join(some[:3]))}{more})."
+        ending = f" and {len(some) - 3} more" if len(some) > 3 else ""
+        problem = (
+            f"expected the weights of this model, got others ({difference}: {plain_line(', '.join(some[:3]))}{ending})."
+        )
         raise CheckpointError(str(file), f"{problem} {RESTORE}")
 
 

@@ -367,28 +367,22 @@ class WritePlan:
         refused: list[tuple[str, Path, str]] = []
         if self.kb is not None and self.kb.options.units:
             self.items = Units(self.kb.options.units).bare(self.items, refused)
-        report = self._write_items(file)
+        compression = compression_of(self.target)
+        if self.kb is not None:
+            report = self._write_kept(self.kb, cast(Iterable[Completion], self.items), file, compression)
+        else:
+            module = module_of(self.format)
+            is_rdf = FORMATS[self.format].is_rdf
+            # writers of RDF and of new values alone look at the gaps themselves
+            checks_gaps = self.only_new and (is_rdf or self.format == "quickstatements")
+            with compressing(file, compression) as stream:
+                items = self.items if checks_gaps else _fillable(self.items, refused)
+                report = module.write(items, stream, self.format, self.only_new)
+            if any(kb.names_graphs for kb in self.origins) and not is_rdf:
+                warnings.warn(f"{self.target}: {GRAPHS_LEFT_OUT}", KBDiskWarning, stacklevel=2)
         report.unwritable += refused
         if report.formulas:
             warnings.warn(f"{self.target}: {FORMULAS_KEPT.format(report.formulas)}", KBDiskWarning, stacklevel=2)
-        return report
-
-    def _write_items(self, file: BinaryIO) -> Report:
-        compression = compression_of(self.target)
-        if self.kb is not None:
-            return self._write_kept(self.kb, cast(Iterable[Completion], self.items), file, compression)
-        refused: list[tuple[str, Path, str]] = []
-        module = module_of(self.format)
-        with compressing(file, compression) as stream:
-            is_rdf = FORMATS[self.format].is_rdf
-            checks_gaps = self.only_new and (
-                is_rdf or self.format == "quickstatements"
-            )  # which look at the gaps themselves
-            items = self.items if checks_gaps else _fillable(self.items, refused)
-            report = module.write(items, stream, self.format, self.only_new)
-        if any(kb.names_graphs for kb in self.origins) and not is_rdf:
-            warnings.warn(f"{self.target}: {GRAPHS_LEFT_OUT}", KBDiskWarning, stacklevel=2)
-        report.unwritable += refused
         return report
 
     def _write_kept(self, kb: KB, completions: Iterable[Completion], file: BinaryIO, compression: str | None) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import warnings
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 from kbdisk.entity import Completion, Entity, Link, Path, Quantity, show, walk
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders.files import Source
+from kbdisk.notebook import html_line, html_table
 
 if TYPE_CHECKING:
     import networkx
@@ -195,6 +197,12 @@ class _Reading:
     ahead: deque[Entity] | None = None
 
 
+MAX_BYTES_SHOWN = 1 << 22  # of a source that is read to show it in a notebook
+MAX_ENTITIES_SHOWN = 10_000  # that are read for it
+MAX_NAMES_SHOWN = 6  # properties of a class
+NOT_SHOWN = "too large or remote to be read here: see kbdisk inspect"
+
+
 class KB(ABC):
     """Entities of one source. Iterating reads it from its start; `len` and `kb["id"]` read it too.
 
@@ -229,6 +237,11 @@ class KB(ABC):
     def path(self) -> FilePath | None:
         """The file that the source is, where it is one."""
         return self.source.path if self.source else None
+
+    @property
+    def is_quickly_read(self) -> bool:
+        """Whether a notebook may read it to show it: it is small, and no other host is asked."""
+        return self.source is None or self.source.size <= MAX_BYTES_SHOWN
 
     @property
     def files(self) -> list[FilePath]:
@@ -324,6 +337,33 @@ class KB(ABC):
         self.skipped.clear()
         self._skipped.clear()
 
+    def __repr__(self) -> str:
+        """The name and the format; the number of entities if it is known without reading the source again."""
+        count = "" if self._length is None else f", {self._length:,} entities"
+        return f"<KB {self.name}: {self.format}{count}>"
+
+    def _repr_html_(self) -> str:
+        """The classes with their entities and properties. Of a remote or large source, which is not read for it, one line."""
+        title = repr(self)[1:-1]
+        if not all(part.is_quickly_read for part in self.parts):
+            return html_line(f"{title}, {NOT_SHOWN}")
+        copied = copy.copy(self)  # reading it leaves the errors and oddities of the latest reading as they are
+        copied.odd, copied.skipped, copied._skipped, copied._reading = Oddities(), [], set(), None
+        counts: dict[str, tuple[list[int], dict[str, None]]] = {}  # class -> entities, and names of properties
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                for entity in itertools.islice(copied, MAX_ENTITIES_SHOWN):
+                    for name in entity.classes or ("",):
+                        count, names = counts.setdefault(name, ([0], {}))
+                        count[0] += 1
+                        names.update(dict.fromkeys(key for key in entity.tree if key[:1] != "@"))
+        except LoadError as error:
+            return html_line(str(error))
+        read = sum(count[0] for count, _ in counts.values())
+        rows = [(name, f"{count[0]:,}", f"{len(names):,}", _listed(names)) for name, (count, names) in counts.items()]
+        note = f"of the first {MAX_ENTITIES_SHOWN:,} entities" if read >= MAX_ENTITIES_SHOWN else ""
+        return html_table(title, ("class", ">entities", ">properties", "such as"), rows, note)
+
     def __bool__(self) -> bool:
         return True  # a knowledge base is not its length, and asking for it would read the file
 
@@ -356,6 +396,12 @@ class KB(ABC):
                     names = tuple(key for key in path if isinstance(key, str))
                     graph.add_edge(entity.id, value.id, key=names)
         return graph
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first names of properties."""
+    first = list(itertools.islice(names, MAX_NAMES_SHOWN + 1))
+    return ", ".join(first[:MAX_NAMES_SHOWN]) + (", …" if len(first) > MAX_NAMES_SHOWN else "")
 
 
 # ---------------------------------------------------------------- origins of items

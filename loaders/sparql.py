@@ -65,6 +65,7 @@ class Endpoint(RdfKB):
     """Entities of a SPARQL endpoint."""
 
     joins = False
+    is_quickly_read = False
 
     @property
     def limits(self) -> Limits:

@@ -191,7 +191,7 @@ class LeafKind(KindRow):
     constant_sample: int = 20_000  # values that the constant is learnt from
     marginal: Part = None  # codec -> (codes -> log p): by the training values; None: their entropy for every value
     confidence: Part = None  # (belief, codes) -> the probability that codes are right; None: that of the codes
-    view: Part = None  # a subclass of kbdisk.api.beliefs.Belief; None: mode, confidence and entropy alone
+    view: Part = None  # a subclass of kbdisk.api.belief.Belief; None: mode, confidence and entropy alone
     features: Part = None  # a HashedColumns: columns for neighbours and Gaussian processes; None: no features
 
 
@@ -213,7 +213,7 @@ KINDS: Table[LeafKind] = Table(
             metric="kbdisk.metrics:MEAN_ABSOLUTE_ERROR",
             constant="kbdisk.metrics:constant_number",
             marginal="kbdisk.metrics:number_marginal",
-            view="kbdisk.api.beliefs:NumberBelief",
+            view="kbdisk.api.belief:NumberBelief",
             features="kbdisk.experts.features:NUMBER_COLUMNS",
         ),
         "category": LeafKind(
@@ -229,7 +229,7 @@ KINDS: Table[LeafKind] = Table(
             decoder="kbdisk.leaves.category:CategoryDecoder",
             config="kbdisk.leaves.category:CategoryConfig",
             marginal="kbdisk.metrics:category_marginal",
-            view="kbdisk.api.beliefs:LabelBelief",
+            view="kbdisk.api.belief:LabelBelief",
             features="kbdisk.experts.features:LABEL_COLUMNS",
         ),
         "boolean": LeafKind(
@@ -258,7 +258,7 @@ KINDS: Table[LeafKind] = Table(
             metric="kbdisk.metrics:DISTANCE_OF_WORDS",
             constant="kbdisk.metrics:constant_text",
             constant_sample=500,
-            view="kbdisk.api.beliefs:TextBelief",
+            view="kbdisk.api.belief:TextBelief",
             features="kbdisk.experts.features:TEXT_COLUMNS",
         ),
         "link": LeafKind(
@@ -274,7 +274,7 @@ KINDS: Table[LeafKind] = Table(
             decoder="kbdisk.leaves.link:LinkDecoder",
             config="kbdisk.leaves.link:LinkConfig",
             marginal="kbdisk.metrics:link_marginal",
-            view="kbdisk.api.beliefs:LabelBelief",
+            view="kbdisk.api.belief:LabelBelief",
             features="kbdisk.experts.features:LABEL_COLUMNS",
         ),
         "set": LeafKind(
@@ -295,7 +295,7 @@ KINDS: Table[LeafKind] = Table(
             constant_sample=500,
             marginal="kbdisk.metrics:set_marginal",
             confidence="kbdisk.model.estimates:expected_precision",
-            view="kbdisk.api.beliefs:SetBelief",
+            view="kbdisk.api.belief:SetBelief",
         ),
     },
     LeafKind,

@@ -34,7 +34,7 @@ class Property:
     """The property at a path: its kind, its role, and what must hold of its value."""
 
     kind: Kind
-    role: Role = "value"  # given: evidence that is never predicted
+    role: Role = "value"  # given: an input that is never predicted
     required: bool = False  # completion asks for it where it is absent
     unique: bool = False
     many: Many = ""  # which of several values counts; `all` makes a set of labels or links, and a list of others

@@ -18,7 +18,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from kbdisk.entity import Entity, Known, Path, Quantity, Tree, at, show, walk
-from kbdisk.schemas.composites import leaves_of
+from kbdisk.notebook import html_table
+from kbdisk.schemas.composites import kind_name, leaves_of
 from kbdisk.schemas.composites.base import Kind, join_kind, split_kind
 from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import KEY, Mapped
@@ -33,6 +34,7 @@ from kbdisk.schemas.text.names import did_you_mean, last_word
 Comments: TypeAlias = Mapping[tuple[str | None, Path], str]  # by class and path; without a class, of a shared property
 
 RDF_ID = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S|_:")  # IRIs and blank nodes
+MAX_CLASSES_SHOWN = 5  # in the line of a schema
 FORMULA_DIGITS = 10  # of a result without decimals of its own: more would be noise
 
 
@@ -128,6 +130,23 @@ class Schema:
         from kbdisk.schemas import yaml  # loads pydantic
 
         return yaml.read(source)
+
+    def __repr__(self) -> str:
+        """The classes with the number of their properties."""
+        classes = [
+            f"{name or 'one class'} with {len(known.properties):,} properties" for name, known in self.classes.items()
+        ]
+        more = f" and {len(classes) - MAX_CLASSES_SHOWN:,} more classes" if len(classes) > MAX_CLASSES_SHOWN else ""
+        return f"<Schema: {', '.join(classes[:MAX_CLASSES_SHOWN]) or 'no class'}{more}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, show(path), kind_name(known.kind), known.role)
+            for name, schema_class in self.classes.items()
+            for path, known in schema_class.properties.items()
+        ]
+        rules = f"{len(self.rules):,} rules" if self.rules else ""
+        return html_table(self.label or "Schema", ("class", "property", "kind", "role"), rows, rules)
 
     def write(self, path: str | os.PathLike[str], comments: Comments | None = None, head: str = "") -> None:
         """Write the schema as a YAML file."""

@@ -183,7 +183,7 @@ MUTATIONS = [
              "raise ValueError(REJECTED_BEFORE)", "pass", "tests/completion/test_review.py"),
     mutation("a review is applied to a place that has changed", "kbdisk/completion/apply.py",
              "fingerprint_at(entity, decided.path) != decided.row.fingerprint", "False", "tests/completion/test_review.py"),
-    mutation("a corrected value of a review is no evidence", "kbdisk/completion/sidecar.py",
+    mutation("a corrected value of a review is not learnt from", "kbdisk/completion/sidecar.py",
              'row.get("reviewed") == "corrected"', "False", "tests/completion/test_review.py"),
     mutation("an interval is rounded to be narrower than it was", "kbdisk/completion/provenance.py",
              "quantize(step, ROUND_FLOOR)", "quantize(step, ROUND_CEILING)", "tests/completion"),

@@ -17,9 +17,9 @@ from models import EXAMPLES, tiny_run
 from worlds import city, country, world
 
 import kbdisk
-from kbdisk.api import Model, Reading
-from kbdisk.api.beliefs import NumberBelief
-from kbdisk.api.training import evaluation_sample, scope_of, seconds_of
+from kbdisk.api import LoadedSource, Model
+from kbdisk.api.belief import NumberBelief
+from kbdisk.api.train import evaluation_sample, scope_of, seconds_of
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import CheckpointError, ConfigError, KBDiskWarning, LoadError, SchemaError
 
@@ -29,7 +29,7 @@ ROWS = [{"id": f"e{i}", "a": i % 10, "b": "xy"[i % 2], "c": None if i % 3 else i
 
 @pytest.fixture(scope="module")
 def model(tiny_model) -> Model:
-    return Model(tiny_model, Reading.of(PHONES))
+    return Model(tiny_model, LoadedSource.of(PHONES))
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_it_says_where_and_with_what_it_was_trained():
 def test_sources_of_the_same_entities_add_to_each_other():
     one = [{"id": f"e{i}", "a": i} for i in range(20)]
     other = [{"id": f"e{i}", "a": -1, "b": "x"} for i in range(10, 30)]
-    reading = Reading.of([kbdisk.load(one), kbdisk.load(other)])
+    reading = LoadedSource.of([kbdisk.load(one), kbdisk.load(other)])
     assert len(reading.entities) == 30
     assert reading.by_id["e15"].tree == {"id": "e15", "a": 15, "b": "x"}
     assert reading.by_id["e25"].tree["a"] == -1
@@ -137,7 +137,7 @@ def test_ids_that_are_numbers_are_ids_whatever_their_places(format, tmp_path):
             pandas.DataFrame(dicts).to_parquet(file)
         own = {"frame": pandas.DataFrame(dicts), "dicts": dicts}
         sources.append(kbdisk.load(own.get(format, file)))
-    merged = Reading.of(sources).by_id
+    merged = LoadedSource.of(sources).by_id
     assert sorted(merged) == ["0", "1", "2", "3"]
     assert all(one.tree["a"] == 1 and one.tree["b"] == 2 for one in merged.values())
 
@@ -145,18 +145,20 @@ def test_ids_that_are_numbers_are_ids_whatever_their_places(format, tmp_path):
 def test_entities_without_ids_are_not_mixed_up_over_sources(tmp_path):
     for name in ("one", "other"):
         (tmp_path / f"{name}.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
-    reading = Reading.of([tmp_path / "one.jsonl", str(tmp_path / "other.jsonl")])
+    reading = LoadedSource.of([tmp_path / "one.jsonl", str(tmp_path / "other.jsonl")])
     assert len(reading.by_id) == 4
 
 
 def test_what_sources_hold_is_told_by_a_hash(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text('{"a": 1}\n')
-    before = Reading.of(file).sha256
-    assert Reading.of(file).sha256 == before
+    before = LoadedSource.of(file).sha256
+    assert LoadedSource.of(file).sha256 == before
     file.write_text('{"a": 2}\n')
-    assert Reading.of(file).sha256 != before
-    assert Reading.of([{"a": 1}]).sha256 == Reading.of([{"a": 1}]).sha256 != Reading.of([{"a": 2}]).sha256
+    assert LoadedSource.of(file).sha256 != before
+    assert (
+        LoadedSource.of([{"a": 1}]).sha256 == LoadedSource.of([{"a": 1}]).sha256 != LoadedSource.of([{"a": 2}]).sha256
+    )
 
 
 def test_kbdisk_is_imported_without_torch_and_knows_its_names():
@@ -185,7 +187,7 @@ def test_what_is_no_time_is_told(told):
 
 
 def test_run_files_presets_budgets_and_seeds_come_together(tmp_path):
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     (tmp_path / "run.toml").write_text("seed = 3\n[train]\nbatch = 7\nseconds = 9\n")
     run = run_of("fast", None, tmp_path / "run.toml", None)
@@ -195,7 +197,7 @@ def test_run_files_presets_budgets_and_seeds_come_together(tmp_path):
 
 
 def test_a_number_of_steps_replaces_the_time_of_a_preset_and_no_other():
-    from kbdisk.api.training import run_of
+    from kbdisk.api.train import run_of
 
     def limits(budget, config=None):
         train = run_of("fast", budget, config, None, steps=40).train

@@ -126,7 +126,7 @@ def test_repeated_numbers_are_spikes(tmp_path):
     from models import tiny
 
     from kbdisk.api import Model
-    from kbdisk.api.picture import plot_belief
+    from kbdisk.api.belief import plot_belief
     from kbdisk.entity import Entity
     from kbdisk.schemas.schema import Schema
 

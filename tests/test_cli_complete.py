@@ -23,7 +23,7 @@ from judges import graph, quads
 from models import QUICK, calibrated, phones, tiny
 
 import kbdisk
-from kbdisk.api.ownmodel import fitting_budget, told_apart
+from kbdisk.api.complete import fitting_budget, with_text_given
 from kbdisk.cli.complete import complete as command
 from kbdisk.cli.options import SOURCE_OPTIONS
 from kbdisk.cli.summary import render_summary
@@ -60,7 +60,7 @@ def elements_folder(tmp_path_factory) -> Path:
     """A model of examples/elements.ttl after five steps, with text that is only read."""
     kb = kbdisk.load(str(EXAMPLES / "elements.ttl"))
     folder = tmp_path_factory.mktemp("elements") / "elements.kbdisk"
-    save(calibrated(tiny(told_apart(kbdisk.infer(kb).schema, ()), list(kb))), folder)
+    save(calibrated(tiny(with_text_given(kbdisk.infer(kb).schema, ()), list(kb))), folder)
     return folder
 
 
@@ -209,7 +209,7 @@ def test_what_was_completed_once_is_told_by_its_sidecar_and_not_filled_again(run
     assert Path(f"again.{suffix}").read_bytes() == Path(f"done.{suffix}").read_bytes()
     assert rows(f"again.{suffix}") == before
     made = sum(leaves({"": row["value"]}) for row in before)
-    assert f"{made} values were filled in by kbdisk earlier: no evidence, and left as they are\n" in err
+    assert f"{made} values were filled in by kbdisk earlier: not learnt from, and left as they are\n" in err
     Path(f"done.{suffix}.provenance.jsonl").unlink()
     assert "filled in by kbdisk earlier" not in run(f"done.{suffix}", "--model", "phones.kbdisk", "--dry-run")[2]
 
@@ -884,10 +884,10 @@ def test_what_another_process_trains_is_left_to_it(run, place):
 
 def test_text_is_read_but_not_learnt_unless_it_is_named():
     schema = kbdisk.infer(kbdisk.load(str(EXAMPLES / "phones.jsonl"))).schema
-    roles = {path: one.role for path, one in told_apart(schema, ()).classes[""].properties.items()}
+    roles = {path: one.role for path, one in with_text_given(schema, ()).classes[""].properties.items()}
     assert roles["name",] == "given"
     assert roles["launch",] == "value"
-    assert told_apart(schema, [("name",)]).classes[""].properties["name",].role == "value"
+    assert with_text_given(schema, [("name",)]).classes[""].properties["name",].role == "value"
 
 
 def test_the_budget_fits_the_size():

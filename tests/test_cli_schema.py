@@ -14,9 +14,9 @@ import yaml
 from tables import for_each
 
 from kbdisk.cli import main
-from kbdisk.cli.schema_tables import kind_name, property_text
+from kbdisk.cli.schema_tables import property_text
 from kbdisk.schemas import library
-from kbdisk.schemas.composites import COMPOSITES
+from kbdisk.schemas.composites import COMPOSITES, kind_name
 from kbdisk.schemas.kinds import KINDS
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ from models import EXAMPLES, QUICK, calibrated, phones, tiny
 from tables import for_each
 
 import kbdisk
-from kbdisk.api import Model, training
+from kbdisk.api import Model
 from kbdisk.completion.answers import REJECTED, Answer, reviewed_of
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.entity import Entity, at, read_path, walk
@@ -243,7 +244,7 @@ def test_a_new_model_is_kept_where_that_is_wanted_after_so_many_steps(place, mon
 
 def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch):
     monkeypatch.setitem(PRESETS, "fast", QUICK)
-    monkeypatch.setattr(training, "MIN_STEPS", 1)
+    monkeypatch.setattr(importlib.import_module("kbdisk.api.train"), "MIN_STEPS", 1)
     rows = [{"id": f"e{n}", "x": n % 7, "y": "ab"[n % 2] if n % 5 else None} for n in range(80)]
     lines: list[str] = []
 

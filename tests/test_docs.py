@@ -29,6 +29,7 @@ PAGES = {str(file.relative_to(ROOT)): file.read_text() for file in FILES if not 
 RUN_ELSEWHERE = {"docs/why.md": "tests/test_docs_why.py", "docs/extending.md": "tests/extending"}
 EXECUTED = [name for name, page in PAGES.items() if name not in RUN_ELSEWHERE and blocks_of(page)]
 LANGUAGES = {"console", "python", "text", "yaml", "toml", "json", "sh", "bibtex"}
+TOP_FOLDERS = ["kbdisk", "loaders", "schemas", "benchmarks", "docs", "examples", "tests"]
 TOP_PAGES, GENERATED = reference.TOP_PAGES, reference.GENERATED
 
 
@@ -79,6 +80,36 @@ def test_every_link_between_files_leads_to_one():
     for name, page in PAGES.items():
         for target in re.findall(r"\]\((?!\w+:|#)([^)\s#]+)", page):
             assert ((ROOT / name).parent / target).exists(), f"{name}: {target}"
+
+
+OUTSIDE_OF_THE_REPOSITORY = {  # written by a command or a build, or in the folder of data
+    "README.md": {"build/site/"},
+    "docs/benchmarks.md": {
+        "OUT.truth.json",
+        "gsm_split_seed42.json",
+        "split_seed0.json",
+        "NAME/info.json",
+        "eval/catboost_params_and_published_eval.json",
+        "kb/fb15k237/",
+        "kb/mrap_fb15k/",
+    },
+    "docs/design.md": {"OUT.training/", "SOURCE.kbdisk/"},
+    "docs/your-files.md": {"schema.yaml"},
+}
+
+
+def test_every_path_in_backticks_exists():
+    """A module is named from the root of the repository, or within kbdisk/, or by a file name where the folder is clear."""
+    file_names = {file.name for top in TOP_FOLDERS for file in (ROOT / top).rglob("*.*")}
+    for page, text in PAGES.items():
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        paths = set(re.findall(r"`([\w./-]+(?:\.(?:py|md|toml|ya?ml|sh|json)|/))`", prose))
+        missing = {
+            path
+            for path in paths
+            if not (ROOT / path).exists() and not (ROOT / "kbdisk" / path).exists() and path not in file_names
+        }
+        assert missing == OUTSIDE_OF_THE_REPOSITORY.get(page, set()), page
 
 
 def test_every_page_of_docs_is_in_the_navigation():

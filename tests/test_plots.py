@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
+from kbdisk.api.plots import MAX_NAMED_LINES, plot_curve, refuse_plot, spread
 from kbdisk.errors import ConfigError, WriteError
 from kbdisk.evaluation.curve import SHARES, Curve, Line
-from kbdisk.plots import MAX_NAMED_LINES, plot_curve, refuse_plot, spread
 
 KINDS = ["number", "category", "set", "text", "link", "boolean"]
 

@@ -11,9 +11,9 @@ several of these.
 
 from __future__ import annotations
 
-from kbdisk.api.completed import Completed, complete
+from kbdisk.api.complete import Completed, complete
 from kbdisk.api.model import Model
-from kbdisk.api.reading import Reading
-from kbdisk.api.training import open, train
+from kbdisk.api.source import LoadedSource
+from kbdisk.api.train import open, train
 
-__all__ = ["Completed", "Model", "Reading", "complete", "open", "train"]
+__all__ = ["Completed", "LoadedSource", "Model", "complete", "open", "train"]

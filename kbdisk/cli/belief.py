@@ -20,7 +20,7 @@ from kbdisk.entity import show
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kbdisk.api.beliefs import Belief, LabelBelief, NumberBelief
+    from kbdisk.api.belief import Belief, LabelBelief, NumberBelief
 
 MAX_CELL_WIDTH = 16  # columns of a value in the table of all properties
 MAX_BARS, MAX_BAR_LENGTH = 14, 30  # bars of numbers, and blocks of the longest bar
@@ -71,7 +71,7 @@ def belief(
     if plot is not None and path is None:
         raise click.UsageError("--plot needs a property: say --path.")
     if plot is not None:
-        from kbdisk.plots import refuse_plot
+        from kbdisk.api.plots import refuse_plot
 
         refuse_plot(plot)
     opened = open_model(model, device, verbose)
@@ -85,7 +85,7 @@ def belief(
             screen.show(render_beliefs(beliefs, entity))
         context.exit(1 if kb.skipped else 0)
     if plot is not None:
-        from kbdisk.api.picture import plot_belief
+        from kbdisk.api.belief import plot_belief
 
         plot_belief(beliefs[path], plot)
     if as_json:

@@ -39,7 +39,7 @@ from kbdisk.loaders.files import (
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
-    from kbdisk.api.completed import Completed, ModelledSource, Written
+    from kbdisk.api.complete import Completed, ModelledSource, WriteResult
     from kbdisk.cli.progress import CountCallback
     from kbdisk.completion.predictions import Predictions
     from kbdisk.loaders import KB
@@ -353,8 +353,7 @@ class Job:
 
     def find_model(self) -> ModelledSource:
         """The sources with the model that is named, or with one that is trained on them."""
-        from kbdisk.api.completed import ModelledSource, predictions_of, read_for_own_model
-        from kbdisk.api.ownmodel import Wanted
+        from kbdisk.api.complete import ModelledSource, TrainingOptions, own_model, predictions_of, read_for_own_model
         from kbdisk.cli.schema import open_schema
 
         options = self.options
@@ -362,10 +361,10 @@ class Job:
         if options["model"]:
             return ModelledSource.by_model(self.kbs, options["model"], self.only, options["device"])
         schema = open_schema(options["schema"]) if options["schema"] else None
-        reading = read_for_own_model(self.kbs, schema)
-        wanted = Wanted(
+        loaded = read_for_own_model(self.kbs, schema)
+        training_options = TrainingOptions(
             schema=schema,
-            named=options["schema"] or "",
+            schema_name=options["schema"] or "",
             preset=options["preset"] or "default",
             budget=options["budget"],
             steps=options["steps"],
@@ -375,19 +374,19 @@ class Job:
             classes=options["classes"] or (),
             explicit=any(options[name] is not None for name in TRAINING),
         )
-        for line in misfit_lines(schema, reading.entities, reading.name) if schema else ():
+        for line in misfit_lines(schema, loaded.entities, loaded.name) if schema else ():
             self.say(line)
         with show_training(self.quiet, options["verbose"]) as watch:
-            modelled = ModelledSource.by_own_model(
-                reading, wanted, self.say, watch, folder=options["keep"], keep=not options["dry_run"]
+            modelled = own_model(
+                loaded, training_options, self.say, watch, folder=options["keep"], keep=not options["dry_run"]
             )
-        for line in too_large_lines(modelled.model.schema, reading.entities, reading.name) if not schema else ():
+        for line in too_large_lines(modelled.model.schema, loaded.entities, loaded.name) if not schema else ():
             self.say(line)
         return modelled
 
     def predict(self, modelled: ModelledSource, progress: CountCallback | None) -> Completed:
         """The sources with their gaps predicted, or with the predictions of an existing file; new ones are saved there."""
-        from kbdisk.api.completed import Completed, choices_of
+        from kbdisk.api.complete import Completed, choices_of
 
         options = self.options
         choices = choices_of(
@@ -406,7 +405,7 @@ class Job:
             self.has_saved_predictions = True
         return completed
 
-    def write(self, completed: Completed) -> Written:
+    def write(self, completed: Completed) -> WriteResult:
         """Write the target with its sidecar, and the review; without a target decide alone."""
         options = self.options
         return completed.write(
@@ -426,7 +425,7 @@ class Job:
         if not self.quiet:
             say(text)
 
-    def report(self, completed: Completed, written: Written) -> int:
+    def report(self, completed: Completed, written: WriteResult) -> int:
         """Show the summary; returns the exit status."""
         options, summary = self.options, completed.summary
         skipped = sum(len(kb.skipped) for kb in completed.source.kbs)
@@ -457,7 +456,7 @@ class Job:
                 say(text)
         return 1 if written.lost or skipped or (options["strict"] and drift) else 0
 
-    def _print_values(self, written: Written) -> None:
+    def _print_values(self, written: WriteResult) -> None:
         """Every filled value, where nothing else is written or --verbose wants it."""
         if not self.has_target and not self.review:
             screen.write_lines(list_values(written.rows))
@@ -465,7 +464,7 @@ class Job:
             for text in list_values(written.rows):
                 say(text)
 
-    def _print_summary(self, completed: Completed, written: Written, tables: str) -> None:
+    def _print_summary(self, completed: Completed, written: WriteResult, tables: str) -> None:
         from kbdisk.loaders import format_row
 
         if self.review:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kbdisk.api import Model, Reading
+    from kbdisk.api import LoadedSource, Model
     from kbdisk.cli.progress import CountCallback
     from kbdisk.data.graph import Graph
     from kbdisk.entity import Entity, Path
@@ -119,28 +119,28 @@ def evaluate(
     kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
     kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
     """  # fmt: skip
-    from kbdisk.api import Reading
+    from kbdisk.api import LoadedSource
     from kbdisk.evaluation.drift import Drift
     from kbdisk.evaluation.evaluate import SourcePartition
 
     if options["plot"]:
-        from kbdisk.plots import refuse_plot
+        from kbdisk.api.plots import refuse_plot
 
         refuse_plot(options["plot"])
     options["against"] = _split_names(options["against"])
     opened = open_model(model, options["device"], verbose)
     with show_reading(quiet, f"reading {source}") as progress:
         kb = open_source(source, options, progress)
-        reading = Reading.of(kb)
-    is_same = opened.is_of(reading)
-    parts = SourcePartition.of(opened.trained, reading.entities, is_same)
+        loaded = LoadedSource.of(kb)
+    is_same = opened.is_of(loaded)
+    parts = SourcePartition.of(opened.trained, loaded.entities, is_same)
     scored = [*parts.held_out, *parts.new, *parts.trained_on] if options["everything"] else parts.fair
     if not scored:
-        count = counted(len(reading.entities), "entity", "entities")
+        count = counted(len(loaded.entities), "entity", "entities")
         raise LoadError(source, f"none of {count} is of a class that the model knows.")
     head = f"{source}: {counted(len(scored), 'entity', 'entities')} scored with {model}"
     drift = Drift.of(opened.trained.codec, [*scored, *parts.without_class], options["classes"])
-    evaluation = Evaluation(opened, reading, scored, head, _notes(parts, scored, is_same), drift, options)
+    evaluation = Evaluation(opened, loaded, scored, head, _notes(parts, scored, is_same), drift, options)
     baselines = evaluation.fit_baselines(parts, quiet) if options["against"] else None
     with show_counting(quiet, "evaluating") as report_progress:
         result = (
@@ -169,7 +169,7 @@ class Evaluation:
     """A model and the entities that it is evaluated on."""
 
     model: Model
-    reading: Reading
+    loaded: LoadedSource
     entities: list[Entity]
     head: str
     notes: list[str]
@@ -181,7 +181,7 @@ class Evaluation:
         from kbdisk.evaluation.compare import FittedBaselines, training_entities
 
         names, trained = self.options["against"], self.model.trained
-        training = training_entities(trained, parts, self.reading.name)
+        training = training_entities(trained, parts, self.loaded.name)
         with show_counting(quiet, f"training {', '.join(names)}") as progress:
             return FittedBaselines.fit(names, trained, training, self.entities, self._scope, progress)
 
@@ -191,17 +191,17 @@ class Evaluation:
 
         rows = evaluate(self.model.trained, self.entities, self._graph, self._scope, against=baselines, watch=progress)
         if not rows:
-            raise LoadError(self.reading.name, "its entities have no value that the model predicts.")
+            raise LoadError(self.loaded.name, "its entities have no value that the model predicts.")
         compared = baselines.to_json(rows) if baselines else {}
         data = {"limit": self._scope.limit, "rows": rows, "summary": asdict(summary(rows))}
         data |= {"against": compared} if baselines else {}
         reliability = self._reliability(progress)
         data |= {"confidence": reliability.to_json()} if reliability else {}
         if self.options["plot"]:
+            from kbdisk.api.plots import plot_reliability
             from kbdisk.evaluation.calibration import Reliability
-            from kbdisk.plots import plot_reliability
 
-            title = f"Confidence on held-out values: {FilePath(self.reading.name).name}"
+            title = f"Confidence on held-out values: {FilePath(self.loaded.name).name}"
             plot_reliability(reliability or Reliability([]), rows, self.options["plot"], title)
         text = render_scores(self.head, self.notes, rows, summary(rows), self.drift, compared, reliability)
         return Result(data, text)
@@ -234,17 +234,15 @@ class Evaluation:
 
         measured = curve(self.model.trained, self.entities, self._graph, self._scope, against=baselines, watch=progress)
         if self.options["plot"]:
-            from kbdisk.plots import plot_curve
+            from kbdisk.api.plots import plot_curve
 
-            plot_curve(
-                measured, self.options["plot"], f"Error by how much is given: {FilePath(self.reading.name).name}"
-            )
+            plot_curve(measured, self.options["plot"], f"Error by how much is given: {FilePath(self.loaded.name).name}")
         data = {"limit": self._scope.limit, "curve": measured.to_json()}
         return Result(data, render_curve(self.head, self.notes, measured, self.drift))
 
     @property
     def _graph(self) -> Graph:
-        return self.reading.graph(self.model.schema)
+        return self.loaded.graph(self.model.schema)
 
     @cached_property
     def _scope(self) -> Scope:

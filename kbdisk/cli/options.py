@@ -226,7 +226,7 @@ def report_earlier_fillings(count: int) -> None:
     """A line about the values of a source that kbdisk filled in earlier."""
     if count:
         values = f"{count:,} value{' was' if count == 1 else 's were'} filled in by kbdisk earlier"
-        say(f"{values}: no evidence, and left as {'it is' if count == 1 else 'they are'}")
+        say(f"{values}: not learnt from, and left as {'it is' if count == 1 else 'they are'}")
 
 
 # ---------------------------------------------------------------- models

@@ -12,7 +12,7 @@ from rich.text import Text
 from kbdisk.cli.tables import UNNAMED, build_table, counted, render, short_names, show_rest
 from kbdisk.entity import Path, show
 from kbdisk.schemas import kinds
-from kbdisk.schemas.composites import EACH, leaves_of, name_of, show_pattern
+from kbdisk.schemas.composites import EACH, kind_name, leaves_of, show_pattern
 from kbdisk.schemas.composites.base import Kind
 from kbdisk.schemas.composites.date import NUMBERS, Date
 from kbdisk.schemas.composites.listed import Listed
@@ -205,16 +205,6 @@ def _show_unknown_classes(console: Console, findings: Findings, limit: int | Non
 
 
 # ---------------------------------------------------------------- a property in few words
-
-
-def kind_name(kind: Kind) -> str:
-    """The name of a kind of leaf or composite: `set of link`, `list of date`."""
-    name = name_of(kind)
-    if isinstance(kind, Set):
-        return f"set of {kind_name(kind.of)}"
-    if isinstance(kind, Listed | Mapped):
-        return f"{name} of {kind_name(kind.fields['']) if '' in kind.fields else 'parts'}"
-    return name
 
 
 def property_text(property_: Property) -> str:

@@ -27,7 +27,7 @@ from kbdisk.cli.tables import counted
 from kbdisk.errors import ConfigError, KBDiskWarning
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model, Reading
+    from kbdisk.api import LoadedSource, Model
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
 
@@ -95,21 +95,21 @@ def train(
     _refuse_early(out, sources, options)
     with show_loading(quiet, f"reading {', '.join(sources)} ..."):
         from kbdisk import api
-        from kbdisk.api.training import run_of
+        from kbdisk.api.train import run_of
 
     run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
     _refuse_unfinished(out, options["resume"], options["force"])
     schema = _choose_schema(options["schema"], sources)
     with resumable(context):
-        reading, inference = _read(sources, schema is None, quiet, verbose, options)
+        loaded, inference = _read(sources, schema is None, quiet, verbose, options)
         if not quiet:
-            _report_start(reading, inference, out, verbose, options)
-            _report_misfits(reading, schema, inference)
-            report_earlier_fillings(reading.made)
+            _report_start(loaded, inference, out, verbose, options)
+            _report_misfits(loaded, schema, inference)
+            report_earlier_fillings(loaded.made)
         settings = {name: options[name] for name in ("device", "resume", "force")}
         with show_training(quiet, verbose) as watch:
-            model = api.train(reading, schema or inference, run=run, out=out, watch=watch, **settings)
-    skipped = [error for kb in reading.sources for error in kb.skipped]
+            model = api.train(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
+    skipped = [error for kb in loaded.kbs for error in kb.skipped]
     if as_json:
         screen.write_json(_result_data(model, out, len(skipped)))
     elif not quiet:
@@ -165,10 +165,10 @@ def _choose_schema(name: str | None, sources: tuple[str, ...]) -> Schema | str |
 
 def _read(
     sources: tuple[str, ...], infers: bool, quiet: bool, verbose: bool, options: dict[str, Any]
-) -> tuple[Reading, Inference | None]:
+) -> tuple[LoadedSource, Inference | None]:
     """The entities of all sources, of the wanted classes; and their schema, where it is to be inferred."""
     import kbdisk
-    from kbdisk.api import Reading
+    from kbdisk.api import LoadedSource
 
     if len(set(sources)) < len(sources):
         raise click.UsageError("The same SOURCE is named twice.")
@@ -176,52 +176,52 @@ def _read(
         if not verbose:
             warnings.simplefilter("ignore", KBDiskWarning)  # kbdisk inspect shows what is odd in a source
         kbs = open_sources(sources, options, progress)
-        reading = _keep_classes(Reading.of(kbs), options["classes"])
-        known = kbs[0] if len(kbs) == 1 else reading.entities
+        loaded = _keep_classes(LoadedSource.of(kbs), options["classes"])
+        known = kbs[0] if len(kbs) == 1 else loaded.entities
         inference = kbdisk.infer(known, classes=options["classes"]) if infers else None
     for kb in kbs:
         if kb.source is not None:
             kb.source.progress = None
-    return reading, inference
+    return loaded, inference
 
 
-def _keep_classes(reading: Reading, classes: tuple[str, ...]) -> Reading:
+def _keep_classes(loaded: LoadedSource, classes: tuple[str, ...]) -> LoadedSource:
     """The entities of the wanted classes."""
     from kbdisk.inspection import is_class
     from kbdisk.schemas.text.names import refuse_unmet
 
     if not classes:
-        return reading
-    present = dict.fromkeys(name for entity in reading.entities for name in entity.classes)
-    refuse_unmet(reading.name, classes, present)
+        return loaded
+    present = dict.fromkeys(name for entity in loaded.entities for name in entity.classes)
+    refuse_unmet(loaded.name, classes, present)
     entities = [
         entity
-        for entity in reading.entities
+        for entity in loaded.entities
         if any(is_class(name, wanted) for name in entity.classes for wanted in classes)
     ]
-    return replace(reading, entities=entities)
+    return replace(loaded, entities=entities)
 
 
 # ---------------------------------------------------------------- what is printed
 
 
 def _report_start(
-    reading: Reading, inference: Inference | None, out: str, verbose: bool, options: dict[str, Any]
+    loaded: LoadedSource, inference: Inference | None, out: str, verbose: bool, options: dict[str, Any]
 ) -> None:
     """The lines before a training."""
     from kbdisk.loaders.naming import identifiers
 
-    entities = counted(len(reading.entities), "entity", "entities")
+    entities = counted(len(loaded.entities), "entity", "entities")
     if inference is None:
-        say(f"training on {reading.name}: {entities}, schema {options['schema']}")
+        say(f"training on {loaded.name}: {entities}, schema {options['schema']}")
         return
-    hint = identifiers(reading.entities).hint
+    hint = identifiers(loaded.entities).hint
     if hint is not None:
         say(hint)
     classes = inference.schema.classes
     properties = counted(sum(len(class_.properties) for class_ in classes.values()), "property", "properties")
     in_classes = f" in {len(classes)} classes" if len(classes) > 1 else ""
-    say(f"training on {reading.name}: {entities}")
+    say(f"training on {loaded.name}: {entities}")
     say(f"no schema was given: inferred one, {properties}{in_classes}; it will be {out}/schema.yaml")
     if verbose:
         from kbdisk.entity import show
@@ -230,16 +230,16 @@ def _report_start(
             say(f"left out of the schema: {show((class_name, *path) if class_name else path)}: {reason}")
 
 
-def _report_misfits(reading: Reading, schema: Schema | str | None, inference: Inference | None) -> None:
+def _report_misfits(loaded: LoadedSource, schema: Schema | str | None, inference: Inference | None) -> None:
     """The lines about values that the schema refuses, and that training leaves out."""
     from kbdisk.schemas.schema import Schema
 
     if inference is not None:
-        lines = too_large_lines(inference.schema, reading.entities, reading.name)
+        lines = too_large_lines(inference.schema, loaded.entities, loaded.name)
     else:
         assert schema is not None
         opened = schema if isinstance(schema, Schema) else Schema.read(schema)
-        lines = misfit_lines(opened, reading.entities, reading.name)
+        lines = misfit_lines(opened, loaded.entities, loaded.name)
     for line in lines:
         say(line)
 

@@ -88,17 +88,17 @@ def why(
     refuse_missing(source)
     folder = model or _find_model(source, entity)
     with show_loading(quiet, f"reading {source} ..."):
-        from kbdisk.api import Reading
+        from kbdisk.api import LoadedSource
     opened = open_model(folder, device, verbose)
     with show_reading(quiet, f"reading {source}") as progress:
         kb = open_source(source, {**options, "id": id_path}, progress)
-        reading = Reading.of(kb)
+        loaded = LoadedSource.of(kb)
     with show_counting(quiet, "looking for similar entities") as report_progress:
-        reasons = opened.why(entity, path, reading, watch=report_progress)
+        reasons = opened.why(entity, path, loaded, watch=report_progress)
     if as_json:
         screen.write_json(reasons.to_json())
     else:
-        labels = {other.id: other.label for other in reading.entities if other.label}
+        labels = {other.id: other.label for other in loaded.entities if other.label}
         screen.show(render(_Screen(reasons, labels).show))
     context.exit(1 if kb.skipped else 0)
 

@@ -51,7 +51,7 @@ class Answer(NamedTuple):
     time: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as a row of the file."""
+        """The answer as a row of the file."""
         row: dict[str, Any] = {"id": self.id, "path": show(self.path), "value": encode(self.value)}
         row["answer"] = self.answer
         if self.within is not None:
@@ -75,7 +75,7 @@ class Answers:
         return before != {key: answer.answer for key, answer in self.rows.items()}
 
     def refuse_rejected(self, entity: Entity, filled: Mapping[Path, Filled]) -> None:
-        """ValueError where one of these values was rejected for its place."""
+        """ValueError where any of the values was rejected for its place."""
         rejected = self._rejected_of(entity.id)
         if any(_is_same(value.value, answer) for path, value in filled.items() for answer in rejected.get(path, ())):
             raise ValueError(REJECTED_BEFORE)
@@ -97,8 +97,8 @@ class Answers:
                 if answer.answer == REJECTED:
                     rejected.setdefault(answer.id, {}).setdefault(answer.path, []).append(answer)
             self.__dict__["_rejected"] = rejected
-        of_entity: Mapping[Path, list[Answer]] = self.__dict__["_rejected"].get(id, {})
-        return of_entity
+        answers: Mapping[Path, list[Answer]] = self.__dict__["_rejected"].get(id, {})
+        return answers
 
     def write(self, file: FilePath, several: ExitStack) -> None:
         """Write them together with `several` files."""
@@ -108,16 +108,16 @@ class Answers:
 
 def _is_same(value: Any, rejected: Answer) -> bool:
     """Whether a value is the rejected one; of a number, whether it would count as the same."""
-    other = rejected.value
-    if isinstance(value, Quantity) and isinstance(other, Quantity):
-        if value.unit != other.unit:
+    rejected_value = rejected.value
+    if isinstance(value, Quantity) and isinstance(rejected_value, Quantity):
+        if value.unit != rejected_value.unit:
             return False
-        value, other = value.value, other.value
-    if isinstance(value, Date) and isinstance(other, Date) and _is_year(value) and _is_year(other):
-        value, other = value.year, other.year
-    if is_number(value) and is_number(other):
-        return abs(float(value) - float(other)) <= (rejected.within or 0.0)
-    return type(value) is type(other) and bool(value == other)
+        value, rejected_value = value.value, rejected_value.value
+    if isinstance(value, Date) and isinstance(rejected_value, Date) and _is_year(value) and _is_year(rejected_value):
+        value, rejected_value = value.year, rejected_value.year
+    if is_number(value) and is_number(rejected_value):
+        return abs(float(value) - float(rejected_value)) <= (rejected.within or 0.0)
+    return type(value) is type(rejected_value) and bool(value == rejected_value)
 
 
 def _is_year(date: Date) -> bool:
@@ -184,23 +184,23 @@ def answers_in_blocks(kb: KB, time: str) -> dict[bytes, Answer]:
 
 def _stands(entity: Entity, row: Row) -> bool:
     """Whether a part of a value is in our blocks, even if it was changed."""
-    made = [without_places(path) for path in entity.made or ()]
-    return any(without_places(path) in made for path in leaf_by_leaf({row.path: row.value}))
+    filled_paths = [without_places(path) for path in entity.made or ()]
+    return any(without_places(path) in filled_paths for path in leaf_by_leaf({row.path: row.value}))
 
 
 def _answered(entity: Entity, row: Row) -> str | None:
     """The answer that a value in no block gives; None where another value stands in its place."""
     leaves = leaf_by_leaf({row.path: row.value})
-    there = {path: value_at(entity.tree, path) for path in leaves}
-    if all(value is None for value in there.values()):
+    values_there = {path: value_at(entity.tree, path) for path in leaves}
+    if all(value is None for value in values_there.values()):
         return REJECTED
-    return ACCEPTED if all(_contains(there[path], leaf) for path, leaf in leaves.items()) else None
+    return ACCEPTED if all(_contains(values_there[path], leaf) for path, leaf in leaves.items()) else None
 
 
-def _contains(there: Any, leaf: Any) -> bool:
-    """Whether a value, or one of a list, may be a leaf."""
-    values = there if isinstance(there, list) else [there]
-    return any(value is not None and may_be_same(value, leaf) for value in values)
+def _contains(value: Any, leaf: Any) -> bool:
+    """Whether a value, or an item of a list, may be a leaf."""
+    items = value if isinstance(value, list) else [value]
+    return any(item is not None and may_be_same(item, leaf) for item in items)
 
 
 def without_lines(lines: Iterable[bytes], answered: Collection[bytes]) -> Iterator[bytes]:

@@ -82,7 +82,7 @@ class Decisions:
 
 
 def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collection[str]]) -> Decisions:
-    """The decisions of people; LoadError for a row that makes no sense. `ids` are those that a link may lead to."""
+    """The decisions of people; LoadError for an invalid row. `ids` are those that a link may lead to."""
     decisions = Decisions()
     companions: list[ReviewRow] = []
     first_rows: dict[tuple[str, str], int] = {}
@@ -97,7 +97,9 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
             proposed = decode({"": row.row["value"]})[""]
             path = read_path(row.path)
         except (ValueError, TypeError):
-            raise LoadError(where, "expected what kbdisk wrote in the column 'row', got something else.") from None
+            raise LoadError(
+                where, "expected the content that kbdisk wrote in the column 'row', got something else."
+            ) from None
         correction = row.correction.strip()
         if correction and decision == REJECTED:
             raise LoadError(where, f"expected no correction beside reject, got {row.correction!r}. Leave one out.")
@@ -125,8 +127,8 @@ def decisions_of(name: str, rows: Sequence[ReviewRow], ids: Callable[[], Collect
     return decisions
 
 
-def _same(value: Any, other: Any) -> bool:
-    return (type(value) is type(other) or (is_number(value) and is_number(other))) and bool(value == other)
+def _same(value: Any, expected: Any) -> bool:
+    return (type(value) is type(expected) or (is_number(value) and is_number(expected))) and bool(value == expected)
 
 
 # ---------------------------------------------------------------- corrections
@@ -225,8 +227,8 @@ def _json(text: str, proposed: Any) -> Any:
     except (ValueError, TypeError):
         value = None
     if type(value) is not type(proposed):
-        what = "a list" if isinstance(proposed, list) else "an object"
-        raise ValueError(f"expected {what} in JSON, got {text!r}")
+        expected = "a list" if isinstance(proposed, list) else "an object"
+        raise ValueError(f"expected {expected} in JSON, got {text!r}")
     return value
 
 
@@ -244,7 +246,7 @@ def linked_ids(kb: KB) -> set[str]:
 
 def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
     """The decisions without those that the source has already; LoadError where another value stands in a place."""
-    left = Decisions(undecided=decisions.undecided)
+    remaining = Decisions(undecided=decisions.undecided)
     ids_read: set[str] = set()
     for entity in given_entities(kb):
         entries = decisions.by_id.get(entity.id, ())
@@ -260,7 +262,7 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
                     f"expected {show(decided.path)} of {entity.id} as it was when this was proposed, got another value there."
                     " Complete the source again, or empty the row's decision.",
                 )
-            left.by_id.setdefault(entity.id, []).append(decided)
+            remaining.by_id.setdefault(entity.id, []).append(decided)
     for id, entries in decisions.by_id.items():
         if id not in ids_read and any(decided.answer != REJECTED for decided in entries):
             raise LoadError(
@@ -269,8 +271,8 @@ def refuse_changed_places(name: str, kb: KB, decisions: Decisions) -> Decisions:
                 " decision.",
             )
         if id not in ids_read:
-            left.by_id[id] = entries
-    return left
+            remaining.by_id[id] = entries
+    return remaining
 
 
 def _stands(entity: Entity, decided: Decided) -> bool:
@@ -319,11 +321,11 @@ def remember(kb: KB, decisions: Decisions, time: str) -> None:
 
 def _answers_at(kb: KB, target: str | None, decisions: Decisions, time: str) -> dict[FilePath, Answers]:
     """The files of answers with their new content; files that have all answers already are left out."""
-    new = [_answer(id, decided, time) for id, entries in decisions.by_id.items() for decided in entries]
+    new_answers = [_answer(id, decided, time) for id, entries in decisions.by_id.items() for decided in entries]
     files: dict[FilePath, Answers] = {}
     for name in dict.fromkeys([str(kb.path), *([target] if target not in (None, "-") else [])]):
         answers = answers_of(str(name))
-        if answers.add(new):
+        if answers.add(new_answers):
             files[reviewed_of(str(name))] = answers
     return files
 

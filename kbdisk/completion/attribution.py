@@ -97,8 +97,8 @@ class Explained(Protocol):
 def predictors_of(
     trained: Trained, batch: Batch, tokens: Mapping[Path, int]
 ) -> tuple[list[Predictor], list[Unused], list[Limit]]:
-    """What the network and each expert predict for each asked token on their own; the experts without weight; and where the
-    stack does not take the weighted mean."""
+    """The prediction of the network and of each expert alone for each asked token, the experts without weight, and the limits of
+    the weighted mean."""
     asked = torch.zeros_like(batch.known)
     asked[list(tokens.values())] = True
     kinds = experts_of("stack", "answer")
@@ -109,9 +109,9 @@ def predictors_of(
     stacked_beliefs = beliefs(trained.full_model, batch, asked)
     predictors, unused, limits = list[Predictor](), list[Unused](), list[Limit]()
     for path, token in tokens.items():
-        kind, of_kind, row = _row_of(network_beliefs, token)
-        belief, slot = of_kind.belief.pick(row), int(batch.slot[token])
-        shares, of_experts = [], []
+        kind, asked_beliefs, row = _row_of(network_beliefs, token)
+        belief, slot = asked_beliefs.belief.pick(row), int(batch.slot[token])
+        shares, expert_predictors = [], []
         for name in (kind.title for kind in kinds.values()):
             weighted, reason = _expert_of(groups.get(name), seen.get(name), slot)
             predicted = None
@@ -125,14 +125,16 @@ def predictors_of(
                 unused.append(Unused(path, name, reason))
                 continue
             shares.append(float(weighted.weight))
-            of_experts.append(Predictor(path, name, 0.0, *predicted))
+            expert_predictors.append(Predictor(path, name, 0.0, *predicted))
         first, *weights = map(brief, stacked_weights(shares))
         count = len(trained.members)
         value, probability = _prediction(trained.codec, kind, belief, batch.slot[[token]], None) or (None, None)
-        latent = _latent_weight(network, batch, of_kind, row)
+        latent = _latent_weight(network, batch, asked_beliefs, row)
         name = "network" if count == 1 else f"{count} networks"
         predictors.append(Predictor(path, name, first, value, probability, latent))
-        predictors += [replace(expert, weight=weight) for expert, weight in zip(of_experts, weights, strict=True)]
+        predictors += [
+            replace(expert, weight=weight) for expert, weight in zip(expert_predictors, weights, strict=True)
+        ]
         _, stacked, row = _row_of(stacked_beliefs, token)
         if weights and isinstance(stacked.belief, NumberBelief):
             limits += _limit(trained.codec.slots[slot], path, stacked.belief.pick(row))
@@ -154,11 +156,11 @@ def stacked_weights(parts: Sequence[float]) -> list[float]:
 
     A part is the weight of an expert beside all that it is stacked on.
     """
-    weights, left = [], 1.0
+    weights, remaining = [], 1.0
     for part in reversed(parts):
-        weights.append(part * left)
-        left *= 1 - part
-    return [left, *reversed(weights)]
+        weights.append(part * remaining)
+        remaining *= 1 - part
+    return [remaining, *reversed(weights)]
 
 
 def _groups(trained: Trained) -> Iterator[tuple[str, ExpertGroup]]:
@@ -221,10 +223,10 @@ def _plain_number(slot: Slot, belief: NumberBelief, number: float) -> Any:
 
 def _row_of(asked: Beliefs, token: int) -> tuple[str, Asked, Tensor]:
     """The kind of an asked token, the beliefs of that kind, and the row (1,) of the token."""
-    for kind, of_kind in asked.kinds.items():
-        rows = (of_kind.tokens == token).nonzero()[:, 0]
+    for kind, kind_beliefs in asked.kinds.items():
+        rows = (kind_beliefs.tokens == token).nonzero()[:, 0]
         if len(rows):
-            return kind, of_kind, rows
+            return kind, kind_beliefs, rows
     raise KeyError(token)
 
 
@@ -241,17 +243,17 @@ def _latent_weight(network: Trained, batch: Batch, asked: Asked, row: Tensor) ->
             index = latent.indices.get((int(batch.slot[token]), level))
             if index is not None:
                 is_asked = torch.zeros_like(batch.known).index_fill(0, token, True)
-                vectors = member.network.vectors(batch, batch.known, is_asked)
+                vectors = member.network.encode_asked(batch, batch.known, is_asked)
                 near = index.neighbours(
                     vectors, batch.id_hash, torch.isin(batch.id_hash, latent.held_out), latent.neighbours
                 )
                 is_number = isinstance(asked.belief, NumberBelief)
-                weight_of_network = (
+                network_weight = (
                     index.weights_of_answers(near)[0, :OWN_ANSWERS].sum()
                     if is_number
                     else 1 - index.belief_mass(near).sum()
                 )
-                weight = 1 - float(weight_of_network)
+                weight = 1 - float(network_weight)
         weights.append(weight)
     return float(brief(sum(weights) / len(weights)))
 
@@ -269,7 +271,7 @@ def similar_entities(question: Explained, batch: Batch, token: int, gap: Gap, wa
     if not having:
         return
     is_asked = torch.zeros_like(batch.known).index_fill(0, torch.tensor([token], device=batch.known.device), True)
-    of_entity = network.vectors(batch, batch.known, is_asked).float()  # (1, D)
+    entity_vector = network.encode_asked(batch, batch.known, is_asked).float()  # (1, D)
     parts = torch.tensor([spot.slot for spot in gap.spots], device=trained.device)
     vectors: list[Tensor] = []
     evidence = question.evidence
@@ -277,19 +279,19 @@ def similar_entities(question: Explained, batch: Batch, token: int, gap: Gap, wa
         encoding = Encoding(question.codec.index, lambda reading, table: (), evidence)
         for reading in having[start : start + ENCODED_AT_ONCE]:
             encoding.add(reading)
-        for places, others in batches(encoding.tokens().to(trained.device)):
-            hidden = others.known & ~others.fixed & torch.isin(others.slot, parts)
-            asked = others.known & (others.slot == slot)
-            of_others = torch.zeros(others.size, of_entity.shape[1], device=of_entity.device)
-            of_others[others.entity[asked]] = network.vectors(
-                others, others.seen(others.known & ~hidden), asked
+        for places, batch_of_others in batches(encoding.tokens().to(trained.device)):
+            hidden = batch_of_others.known & ~batch_of_others.fixed & torch.isin(batch_of_others.slot, parts)
+            asked = batch_of_others.known & (batch_of_others.slot == slot)
+            other_vectors = torch.zeros(batch_of_others.size, entity_vector.shape[1], device=entity_vector.device)
+            other_vectors[batch_of_others.entity[asked]] = network.encode_asked(
+                batch_of_others, batch_of_others.seen(batch_of_others.known & ~hidden), asked
             ).float()
-            vectors.append(of_others)
+            vectors.append(other_vectors)
             if watch is not None:
                 watch(start + places.stop, len(having))
     searched = torch.cat(vectors)
     mean, deviation = searched.mean(0), searched.std(0, correction=0).clamp(min=1e-6)
-    similarity = torch.cosine_similarity((searched - mean) / deviation, (of_entity - mean) / deviation)
+    similarity = torch.cosine_similarity((searched - mean) / deviation, (entity_vector - mean) / deviation)
     for row in similarity.topk(min(MAX_SIMILAR, len(having))).indices.tolist():
         reading = having[row]
         yield Similar(
@@ -316,7 +318,7 @@ def _having(question: Explained, slot: int) -> Iterator[Reading]:
 
 
 def _value_at(question: Explained, reading: Reading, path: Path) -> Any:
-    """The value of an entity at the path of what is filled as one."""
+    """The value of an entity at the path of a field."""
     value = values_of(question.schema, reading.entity).get(question.property_path)
     return part_of(question.schema_property.kind, value, path[len(question.property_path) :])
 
@@ -329,13 +331,17 @@ def influences_on(
 ) -> list[Influence]:
     """The given properties that move the belief most when they are left out, one at a time."""
     names = _given_properties(question, batch)
-    left_out = list(names.values())
-    variants = torch.stack([torch.zeros_like(batch.known), *left_out], 1) if left_out else batch.known[:, None][:, :0]
+    property_tokens = list(names.values())
+    variants = (
+        torch.stack([torch.zeros_like(batch.known), *property_tokens], 1)
+        if property_tokens
+        else batch.known[:, None][:, :0]
+    )
     paths = {token: path for path, token in tokens.items()}
     size = max(CHUNK // max(len(batch), 1), 2) - 1
     influences: list[Influence] = []
-    for start in range(0, len(left_out), size):
-        columns = list(range(start + 1, min(start + size, len(left_out)) + 1))
+    for start in range(0, len(property_tokens), size):
+        columns = list(range(start + 1, min(start + size, len(property_tokens)) + 1))
         hidden = variants[:, [0, *columns]]  # (T, R)
         for name, change in zip([*names][start : start + size], _changes(predictor, batch, hidden, paths), strict=True):
             influences.append(replace(change, name=name))
@@ -369,11 +375,11 @@ def _changes(predictor: GapPredictor, batch: Batch, hidden: Tensor, paths: Mappi
     count = hidden.shape[1]
     asked = torch.zeros_like(batch.known)
     asked[list(paths)] = True
-    many = batch.repeat(count)
+    repeated = batch.repeat(count)
     # the given-only expert looks at known tokens
-    many = replace(many, known=(batch.known[:, None] & ~hidden).flatten())
-    believed = beliefs(predictor.model, many, asked.repeat_interleave(count))
-    leaves = [_Leaf.of(predictor, many, believed, token, paths[token], count) for token in paths]
+    repeated = replace(repeated, known=(batch.known[:, None] & ~hidden).flatten())
+    believed = beliefs(predictor.model, repeated, asked.repeat_interleave(count))
+    leaves = [_Leaf.of(predictor, repeated, believed, token, paths[token], count) for token in paths]
     for number in range(1, count):
         overlaps = [leaf.overlaps[number] for leaf in leaves]
         distance = math.sqrt(max(1 - math.prod(overlaps), 0.0))
@@ -395,10 +401,10 @@ class _Leaf:
 
     @classmethod
     def of(cls, predictor: GapPredictor, batch: Batch, believed: Beliefs, token: int, path: Path, count: int) -> _Leaf:
-        """Of the beliefs about a token that was repeated so often."""
-        kind, of_kind, first = _row_of(believed, token * count)
+        """The leaf of a token, from the beliefs about its `count` repetitions."""
+        kind, asked, first = _row_of(believed, token * count)
         rows = first + torch.arange(count, device=first.device)
-        picked = Beliefs({kind: replace(of_kind, rows=of_kind.rows[rows], vectors=of_kind.vectors[rows], belief=of_kind.belief.pick(rows))}, believed.length)  # fmt: skip
+        picked = Beliefs({kind: replace(asked, rows=asked.rows[rows], vectors=asked.vectors[rows], belief=asked.belief.pick(rows))}, believed.length)  # fmt: skip
         belief: Any = picked.kinds[kind].belief
         codes = (
             predictor.shrinker.shrink(batch, picked, estimate_codes(picked))
@@ -488,9 +494,9 @@ def _number_overlaps(belief: NumberBelief) -> list[float]:
     first = belief.pick(torch.zeros(count, dtype=torch.long, device=belief.slot.device))
     masses = []
     for compared in (first, belief):
-        up_to = compared.cdf(grid).double()
-        ends = up_to.new_zeros(count, 1), up_to.new_ones(count, 1)
-        masses.append(torch.cat([ends[0], up_to, ends[1]], 1).diff(dim=1).clamp(min=0))
+        cumulated = compared.cdf(grid).double()
+        ends = cumulated.new_zeros(count, 1), cumulated.new_ones(count, 1)
+        masses.append(torch.cat([ends[0], cumulated, ends[1]], 1).diff(dim=1).clamp(min=0))
     coefficients: list[float] = (masses[0] * masses[1]).sqrt().sum(1).clamp(max=1).tolist()
     return coefficients
 

@@ -42,7 +42,7 @@ REPEATED = "unique, and another entity has the likeliest value"
 
 @dataclass(eq=False)
 class Draft:
-    """The completion of an entity in the making."""
+    """The unfinished completion of an entity."""
 
     entity: Entity
     reading: Reading
@@ -55,9 +55,9 @@ class Draft:
 
     @property
     def closed(self) -> set[Path]:
-        """The paths that no rule and no formula fills: those that are declared absent, and those filled in earlier."""
-        made = {path[:length] for path in self.entity.made or () for length in range(1, len(path) + 1)}
-        return {*self.reading.occupied, *self.reading.absent, *made}
+        """The paths that neither rules nor formulas fill: those declared absent, and those filled in earlier."""
+        filled_before = {path[:length] for path in self.entity.made or () for length in range(1, len(path) + 1)}
+        return {*self.reading.occupied, *self.reading.absent, *filled_before}
 
 
 class Completing(Iterator[Completion]):
@@ -88,7 +88,7 @@ class Completing(Iterator[Completion]):
         self.summary = Summary.of(plan.trained.record.quality, self.codec.learnt_as)
         self.drift = Drift(self.schema, self.codec, plan.trained.record.unlike_level)
         fillable = {
-            name: {path for path, of_class in fields.fields.items() if not of_class.why_not}
+            name: {path for path, class_field in fields.fields.items() if not class_field.why_not}
             for name, fields in self.fields.items()
         }
         self.groups = Groups(self.schema, fillable)
@@ -174,9 +174,9 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ rules
 
     def _apply_rules(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
-        """Fill in values that follow exactly from others. Where such a value has no place the model is asked.
+        """Fill in values that rules give. Where such a value has no place, that of the model is used.
 
-        A rule may presume that the entity has the property: its presence is that of the model's predictions.
+        A rule may presume that the entity has the property: then its presence is that of the model.
         """
         reading, class_name = draft.reading, draft.reading.class_name
         presences = {
@@ -226,9 +226,11 @@ class Completing(Iterator[Completion]):
     def _put(
         self, entity: Entity, path: Path, value: Any, confidence: float, provenance: Provenance, placer: Placer
     ) -> dict[Path, Filled]:
-        """An exact value where it has to stand; ValueError where it has no place, or a person has rejected it."""
+        """Place an exact value; ValueError where it has no place, or a person has rejected it."""
         by_path = placer.put(entity, path, value)
-        filled = {at: Filled(placed, confidence, provenance, blank=True) for at, placed in by_path.items()}
+        filled = {
+            value_path: Filled(placed, confidence, provenance, blank=True) for value_path, placed in by_path.items()
+        }
         self.answers.refuse_rejected(entity, filled)
         return filled
 
@@ -270,7 +272,7 @@ class Completing(Iterator[Completion]):
             draft.confidences |= dict.fromkeys(leaves, decision.confidence)
 
     def _decision(self, decider: Decider, prediction: Prediction) -> Decision:
-        """The decision on a prediction. Without a review, one that could not be written anyway is not evaluated."""
+        """The decision on a prediction. Without a review, predictions that could not be written are not evaluated."""
         gap = prediction.gap
         why_not = decider.not_asked(gap) if self.keeps_held_back else decider.skips(gap, prediction.presence)
         if why_not and prediction.why_not != NOT_LEARNT:
@@ -280,7 +282,7 @@ class Completing(Iterator[Completion]):
     def _keep_held_back(
         self, draft: Draft, decision: Decision, why_not: str, given: Mapping[Path, Any], placer: Placer
     ) -> None:
-        """Keep a value that is not written for a review, where there is one."""
+        """Keep a value that is not written, if there is a review."""
         if not self.keeps_held_back or decision.prediction.why_not:
             return
         try:
@@ -291,7 +293,7 @@ class Completing(Iterator[Completion]):
         draft.held_back |= {path: (value, why_not) for path, value in filled.items()}
 
     def _place(self, draft: Draft, decision: Decision, given: Mapping[Path, Any], placer: Placer) -> dict[Path, Filled]:
-        """The values of a decision where they have to stand; ValueError, with the reason, where the gap stays."""
+        """Place the values of a decision; ValueError, with the reason, where the gap stays."""
         prediction = decision.prediction
         if decision.why_not:
             raise ValueError(decision.why_not)
@@ -340,7 +342,7 @@ class Completing(Iterator[Completion]):
     def _has_formulas(self, class_name: str) -> bool:
         return any(known.formula is not None for known in self.schema.classes[class_name].properties.values())
 
-    # ------------------------------------------------------------ what is counted of all entities
+    # ------------------------------------------------------------ counts over all entities
 
     def _counted_entities(self) -> Iterator[Entity]:
         """The entities, each counted for the shared words and for the groups of properties."""
@@ -354,48 +356,49 @@ class Completing(Iterator[Completion]):
     def _add_summary_rows(self) -> None:
         """Add the rows of the summary in the order of the schema."""
         for fields in self.fields.values():
-            for of_class in sorted(
-                fields.fields.values(), key=lambda of_class: (fields.order[of_class.top], len(of_class.path))
+            for summary_field in sorted(
+                fields.fields.values(),
+                key=lambda summary_field: (fields.order[summary_field.top], len(summary_field.path)),
             ):
-                self.summary.row(of_class)
+                self.summary.row(summary_field)
 
     def _learn_unique(self) -> None:
         """Learn the values of unique properties that are to be filled."""
         self._unique = {
-            (of_class.class_name, of_class.top): set()
+            (class_field.class_name, class_field.top): set()
             for fields in self.fields.values()
-            for of_class in fields.fields.values()
-            if of_class.schema_property.unique and not of_class.why_not
+            for class_field in fields.fields.values()
+            if class_field.schema_property.unique and not class_field.why_not
         }
         for entity in self.entities if self._unique else ():
             known = self.schema.class_of(entity)
-            of_entity = {
+            entity_unique = {
                 path: taken
                 for (class_name, path), taken in self._unique.items()
                 if known is not None and class_name == known.name
             }
-            if not of_entity:
+            if not entity_unique:
                 continue
             tree = with_values(entity.tree, entity.made or {})  # values that were filled in are taken, too
             leaves = self.schema.leaves(replace(entity, tree=tree))
-            for path, taken in of_entity.items():
+            for path, taken in entity_unique.items():
                 below_path = ((leaf, repr(value)) for leaf, value in leaves.items() if leaf[: len(path)] == path)
                 taken.add(repr(sorted(below_path)))
 
     def _count_never_filled(self) -> None:
         """Count the gaps of properties that are never filled, once it is known how many entities have them."""
         for name, fields in self.fields.items():
-            for of_class in fields.fields.values():
-                is_property = of_class.path == of_class.top and of_class.schema_property.role != "ignore"
-                missing = self._entities[name] - self._known[name][of_class.top]
-                if of_class.why_not and is_property and missing:
-                    row = self.summary.row(of_class)
+            for class_field in fields.fields.values():
+                is_property = class_field.path == class_field.top and class_field.schema_property.role != "ignore"
+                missing = self._entities[name] - self._known[name][class_field.top]
+                if class_field.why_not and is_property and missing:
+                    row = self.summary.row(class_field)
                     row.missing += missing
-                    row.held_back[of_class.why_not] += missing
+                    row.held_back[class_field.why_not] += missing
 
 
 def _has(entity: Entity, path: Path) -> bool:
-    """Whether a value stands at a path."""
+    """Whether an entity has a value at a path."""
     try:
         value = at(entity.tree, path)
     except KeyError:
@@ -436,7 +439,7 @@ def complete(
     """Each entity with its gaps filled in, in order; options are those of CompletionConfig. A rejected value stays a gap.
 
     With `keeps_held_back` each completion has the values that are not written, too, with the reason.
-    What is written satisfies the constraints of the model's schema, and those of `shapes`, together with what is given.
+    Together with the given values, the written ones satisfy the constraints of the model's schema and of `shapes`.
 
     The result is an iterator, and has a `summary`. Entities are read more than once, and predicted as they come out.
     `kbdisk.complete` has each stage as a value.

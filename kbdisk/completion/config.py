@@ -17,7 +17,7 @@ MAX_PASSES = 8  # of the network, where `leap` is not stated
 
 @dataclass(frozen=True)
 class CompletionConfig:
-    """How a knowledge base is completed."""
+    """The options of completing a knowledge base."""
 
     fill: str = "likely"
     only: tuple[Path, ...] = ()  # only values at these paths or below them; text, too, where it is named
@@ -28,7 +28,7 @@ class CompletionConfig:
         None  # how many values of an entity are predicted at a time; None: as many as take MAX_PASSES passes
     )
     draws: int = 0  # values that are drawn for each gap, besides the one that is filled in
-    min_confidence: float | None = None  # None: as `fill` has it
+    min_confidence: float | None = None  # None: the default of `fill`
     precision: float | None = None  # instead of a confidence: the share of statements that are to be right
     least: int = 30  # values in training that a property must have
     seed: int = 0
@@ -39,9 +39,9 @@ class CompletionConfig:
         return self.order == GIVEN and self.estimate != "sample" and not self.draws
 
     def __post_init__(self) -> None:
-        for name, known in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"--{name}", f"expected one of {', '.join(known)}, got {getattr(self, name)!r}.")
+        for name, choices in ("fill", FILLS), ("estimate", ESTIMATES), ("order", ORDERS):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"--{name}", f"expected one of {', '.join(choices)}, got {getattr(self, name)!r}.")
         if self.leap is not None and self.leap < 1:
             raise ConfigError("--leap", f"expected at least 1, got {self.leap}.")
         if self.leap is not None and self.order == GIVEN and not self.draws:

@@ -1,4 +1,4 @@
-"""Constraints in what is written: those of the model's schema, and those of a shapes file.
+"""Constraints on written values: those of the model's schema, and those of a shapes file.
 
     Consistency                                the constraints on the entities of a source; both stages of completing ask it
     excluded(schema_class, tree, proposals)    the proposals to leave out, each with the constraint that it would violate
@@ -85,14 +85,14 @@ class Consistency:
                 for gap in gaps:
                     if gap.path == gap.field.top and gap.path in _restricted(demand, schema_class):
                         unit = getattr(gap.field.kind, "learnt_in", None)
-                        of_class = self._restriction(demand, schema_class, entity, gap.path, unit)
-                        restrictions.setdefault(gap.path, []).append(of_class)
+                        class_restriction = self._restriction(demand, schema_class, entity, gap.path, unit)
+                        restrictions.setdefault(gap.path, []).append(class_restriction)
         return restrictions
 
     def _restriction(
         self, demand: _ConstrainedSchema, schema_class: Class, entity: Entity, path: Path, unit: str | None
     ) -> Restriction:
-        by_constraints = restriction(
+        class_restriction = restriction(
             schema_class,
             entity.tree,
             path,
@@ -103,7 +103,7 @@ class Consistency:
         )
         kind = schema_class.properties[path].kind if path in schema_class.properties else None
         if isinstance(kind, Number):  # a shapes file bounds numbers by their kind
-            interval = by_constraints.interval or Interval()
+            interval = class_restriction.interval or Interval()
             for bound, is_open, low in (
                 (kind.minimum, False, True),
                 (kind.above, True, True),
@@ -112,19 +112,19 @@ class Consistency:
             ):
                 if bound is not None:
                     interval = interval.above(bound, is_open) if low else interval.below(bound, is_open)
-            return replace(by_constraints, interval=interval)
+            return replace(class_restriction, interval=interval)
         if isinstance(kind, Category) and kind.closed:
-            labels, allowed = frozenset(kind.values), by_constraints.allowed
-            return replace(by_constraints, allowed=labels if allowed is None else allowed & labels)
-        return by_constraints
+            labels, allowed = frozenset(kind.values), class_restriction.allowed
+            return replace(class_restriction, allowed=labels if allowed is None else allowed & labels)
+        return class_restriction
 
     def refused(self, entity: Entity, filled: Mapping[Path, Filled]) -> dict[Path, str]:
         """The values that are not written for an entity, with the reasons. The others count for entities after it."""
         refused: dict[Path, str] = {}
         for demand in self.demands:
             for schema_class in self._classes(demand.schema, entity):
-                left = {path: value for path, value in filled.items() if path not in refused}
-                refused |= self._refused(demand, schema_class, entity, left)
+                remaining = {path: value for path, value in filled.items() if path not in refused}
+                refused |= self._refused(demand, schema_class, entity, remaining)
         written = {path: value.value for path, value in filled.items() if path not in refused}
         for demand in self.demands if written else ():
             if demand.others is not None:
@@ -157,8 +157,8 @@ class Consistency:
                 if name not in names:
                     names[name] = None
                     ahead.append(name)
-        of_one_class = [replace(entity, classes=(name,)) for name in names] or [entity]
-        classes = map(schema.class_of, of_one_class)
+        single_class_entities = [replace(entity, classes=(name,)) for name in names] or [entity]
+        classes = map(schema.class_of, single_class_entities)
         return list({id(known): known for known in classes if known is not None}.values())
 
 
@@ -183,17 +183,17 @@ def renamed(shapes: Schema, schema: Schema) -> Schema:
     }
     classes = {}
     for name, shape in shapes.classes.items():
-        new = {path: paths.get(known.iri or "", path) for path, known in shape.properties.items()}
+        renamed_paths = {path: paths.get(known.iri or "", path) for path, known in shape.properties.items()}
         constraints = tuple(
             replace(
                 constraint,
-                path=new.get(constraint.path, constraint.path),
-                other=new.get(constraint.other, constraint.other),
-                allowed=tuple(new.get(path, path) for path in constraint.allowed),
+                path=renamed_paths.get(constraint.path, constraint.path),
+                other=renamed_paths.get(constraint.other, constraint.other),
+                allowed=tuple(renamed_paths.get(path, path) for path in constraint.allowed),
             )
             for constraint in shape.constraints
         )
-        properties = {new[path]: known for path, known in shape.properties.items()}
+        properties = {renamed_paths[path]: known for path, known in shape.properties.items()}
         classes[name] = replace(shape, properties=properties, constraints=constraints)
     return replace(shapes, classes=classes)
 
@@ -243,8 +243,8 @@ class OtherEntities:
         cls, schema: Schema, entities: Iterable[Entity], hierarchy: Mapping[str, Collection[str]] | None = None
     ) -> OtherEntities:
         """The index of some entities by their given values alone. One pass."""
-        of_all = (constraint for known in schema.classes.values() for constraint in known.constraints)
-        inverses = (constraint for constraint in of_all if constraint.kind == "inverse")
+        all_constraints = (constraint for known in schema.classes.values() for constraint in known.constraints)
+        inverses = (constraint for constraint in all_constraints if constraint.kind == "inverse")
         others = cls(hierarchy=hierarchy or {}, inverses=tuple(dict.fromkeys(inverses)))
         for entity in entities:
             schema_class = schema.class_of(entity)
@@ -273,13 +273,13 @@ class OtherEntities:
         ahead = list(self.classes.get(id, ()))
         if not any(ahead):
             return None
-        seen: set[str] = set()
+        visited: set[str] = set()
         while ahead:
             class_name = ahead.pop()
             if class_name == name or last_word(class_name) == name or last_word(name) == class_name:
                 return True
-            if class_name not in seen:
-                seen.add(class_name)
+            if class_name not in visited:
+                visited.add(class_name)
                 ahead.extend(self.hierarchy.get(class_name, ()))
         return False
 
@@ -288,7 +288,7 @@ def _ids(view: View, path: Path) -> set[str]:
     return {typed.value.id for typed in view.values(path) if isinstance(typed.value, LinkValue)}
 
 
-# ---------------------------------------------------------------- which proposals to leave out
+# ---------------------------------------------------------------- excluding proposals
 
 
 def excluded(
@@ -331,9 +331,11 @@ class _Search:
         probability = {key: prod(proposals[n].probability for n in members) for key, members in groups.items()}
         self.groups = [groups[key] for key in sorted(groups, key=lambda key: -probability[key])]
         inverses = others.inverses if others is not None else ()
-        of_class = schema_class.constraints
-        of_others = (inverse for inverse in inverses if inverse not in of_class and schema_class.has(inverse.other))
-        self.constraints = [*of_class, *of_others]
+        own_constraints = schema_class.constraints
+        inverses_to_it = (
+            inverse for inverse in inverses if inverse not in own_constraints and schema_class.has(inverse.other)
+        )
+        self.constraints = [*own_constraints, *inverses_to_it]
         self.given = self._state(tree)
 
     def excluded(self) -> list[Exclusion]:
@@ -379,7 +381,7 @@ class _Search:
                     yield group
 
     def _refused(self, tree: Tree, group: Sequence[int]) -> tuple[tuple[str, Constraint | None] | None, Tree]:
-        """Why the properties themselves refuse a group; the tree with it."""
+        """The reason why the properties themselves refuse a group, if any; and the tree with the group."""
         for n in group:
             proposal = self.proposals[n]
             head = next((path for path in _heads(proposal.path) if path in self.schema_class.properties), None)
@@ -469,8 +471,8 @@ class _Search:
         if reason is None:
             return None
         for group in reversed(kept):  # without it violations are fewer
-            rest = self._state(self._tree_of([other for other in kept if other is not group]))
-            if self._amount(rest) < self._amount(state):
+            reduced_state = self._state(self._tree_of([kept_group for kept_group in kept if kept_group is not group]))
+            if self._amount(reduced_state) < self._amount(state):
                 return group, *reason
         return kept[-1], *reason
 
@@ -495,7 +497,7 @@ def _heads(path: Path) -> Iterable[Path]:
 
 
 def _max_count(schema_class: Class, path: Path) -> int | None:
-    """How many values there may be at a path; None where there is no limit, or it is not known."""
+    """The largest number of values at a path; None where there is no limit, or it is not known."""
     property_ = schema_class.properties.get(path)
     limits = [
         constraint.most
@@ -525,20 +527,22 @@ def _with(tree: Tree, proposal: Proposal, kind: Any) -> Tree:
     """A copy of a tree with a proposed value beside those that stand at its path."""
     path, value = proposal.path, proposal.value
     try:
-        here = at(tree, path)
+        standing = at(tree, path)
     except KeyError:
-        here = None
-    if here is None or is_gap(here) or here in ("", []):
+        standing = None
+    if standing is None or is_gap(standing) or standing in ("", []):
         is_member = isinstance(kind, Set) and not isinstance(value, list) and path == without_places(path)
         return with_values(tree, {path: [value] if is_member else value})
-    if isinstance(here, dict) or (
-        isinstance(here, Quantity) and here.value is not None and not _has_several_values(kind)
+    if isinstance(standing, dict) or (
+        isinstance(standing, Quantity) and standing.value is not None and not _has_several_values(kind)
     ):
-        raise ValueError(f"expected a gap at {show(path)}, got {here!r}")
-    given = here if isinstance(here, list) else [here]
+        raise ValueError(f"expected a gap at {show(path)}, got {standing!r}")
+    given = standing if isinstance(standing, list) else [standing]
     known = {identity(element) for element in given}
-    new = [element for element in (value if isinstance(value, list) else [value]) if identity(element) not in known]
-    return with_values(tree, {path: [*given, *new]}) if new else tree
+    new_elements = [
+        element for element in (value if isinstance(value, list) else [value]) if identity(element) not in known
+    ]
+    return with_values(tree, {path: [*given, *new_elements]}) if new_elements else tree
 
 
 def _has_several_values(kind: Any) -> bool:
@@ -550,7 +554,7 @@ def _has_several_values(kind: Any) -> bool:
 
 @dataclass(frozen=True)
 class Interval:
-    """From low to high; an end that is None is unbounded, one that is open is not reached itself."""
+    """An interval from low to high. None is unbounded; an open end is not part of the interval."""
 
     low: Any = None
     high: Any = None
@@ -558,7 +562,7 @@ class Interval:
     high_open: bool = False
 
     def above(self, bound: Any, is_open: bool) -> Interval:
-        """Its part from a bound."""
+        """The part of the interval above a bound."""
         if self.low is not None:
             known = order(self.low, bound)
             if known is Order.GREATER or (known is not Order.LESS and (self.low_open or not is_open)):
@@ -566,7 +570,7 @@ class Interval:
         return replace(self, low=bound, low_open=is_open)
 
     def below(self, bound: Any, is_open: bool) -> Interval:
-        """Its part up to a bound."""
+        """The part of the interval below a bound."""
         if self.high is not None:
             known = order(self.high, bound)
             if known is Order.LESS or (known is not Order.GREATER and (self.high_open or not is_open)):
@@ -575,14 +579,14 @@ class Interval:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no value lies in it for certain."""
+        """Whether the interval certainly contains no value."""
         if self.low is None or self.high is None:
             return False
         known = order(self.low, self.high)
         return known is Order.GREATER or (known is Order.EQUAL and (self.low_open or self.high_open))
 
     def contains(self, value: Any) -> bool:
-        """Whether a value lies in it, or may lie in it."""
+        """Whether the interval contains a value, or may contain it."""
         low = Order.GREATER if self.low is None else order(value, self.low)
         high = Order.LESS if self.high is None else order(value, self.high)
         return (low in (Order.GREATER, Order.UNCERTAIN) or (low is Order.EQUAL and not self.low_open)) and (
@@ -592,10 +596,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Restriction:
-    """The values that a single belief may have beside the entity's other values. None of these where nothing restricts it.
+    """The restriction of a belief by the entity's other values. The defaults restrict nothing.
 
     `interval` is of numbers, of amounts in `unit`, or of dates. Labels and links are plain or Link values: they must be
-    among `allowed` where that is not None, and not among `forbidden`. `admits` asks all at once, patterns and classes too.
+    among `allowed` where that is not None, and not among `forbidden`. `admits` checks a value against all constraints,
+    including patterns and classes.
     """
 
     interval: Interval | None = None
@@ -707,7 +712,7 @@ def _is_of_dates(kind: Any) -> bool:
 
 
 def _bound(value: Any, value_kind: Any, kind: Any, unit: str | None, rounding: str = ROUND_HALF_EVEN) -> Any:
-    """A value as a bound: a number, an amount in the unit, a date; None of what has no order with it."""
+    """A value as a bound: a number, an amount in the unit, a date; None where it has no order with the values of the kind."""
     if isinstance(value, Date):
         return value if value.year is not None else None
     if numerals.is_number(value):

@@ -1,13 +1,13 @@
-"""Decide: which statements are written. Their confidence reaches the threshold, and evidence says that their property pays.
+"""Decide: which statements are written. Their confidence reaches the threshold, and writing their property is a gain.
 
-    asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and evidence
-    likely   these, and absent properties: threshold and evidence
+    asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and gain
+    likely   these, and absent properties: threshold and gain
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
-By default a property whose statements from the threshold on are no gain on held-out values is written from a higher one on, the
-first that is a gain. Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Of a missing part of a value, and
-of what the schema requires, presence is 1. Properties that entities have together or not at all, such as the parts of an object,
-are written together or not at all.
+A gain is measured on held-out values. By default a property without a gain at the threshold is written from the first higher one at
+which it has a gain. Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Missing parts of a
+value, and what the schema requires, have presence 1. Properties that entities have together or not at all, such as the parts of an
+object, are written together or not at all.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from kbdisk.training.trained import Trained
 
 NOT_ASKED = "not asked for"
 ABSENT = "probably the entity has none"
-NO_EVIDENCE = "no gain on held-out values"
+NO_GAIN = "no gain on held-out values"
 UNMEASURED = "no held-out values to measure confidence on"
 INCOMPLETE_GROUP = "what it belongs together with is not written"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A statement with its confidence; why it is not written, where it is not."""
+    """A statement with its confidence, and the reason why it is not written, if any."""
 
     prediction: Prediction
     presence: float  # calibrated
@@ -62,21 +62,21 @@ class Decider:
     """Decides which statements of a model are written."""
 
     def __init__(self, trained: Trained, config: CompletionConfig, calibration: Calibration | None = None) -> None:
-        """By the model's own calibration, unless there is another for the entities in question."""
+        """`calibration` replaces that of the model, where the entities need another."""
         self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
-        self._evidence: dict[tuple[Key, float], bool] = {}
+        self._gains: dict[tuple[Key, float], bool] = {}
         self._thresholds: dict[Key, float | None] = {}
         self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
 
     @property
     def raises_thresholds(self) -> bool:
-        """Whether a property without evidence at the usual threshold gets the next one of `RAISED_THRESHOLDS` that has it."""
+        """Whether a property without a gain at the usual threshold gets the next one of `RAISED_THRESHOLDS` that has it."""
         return self.config.min_confidence is None and self.config.precision is None and self.config.fill != "all"
 
     @property
     def minimum(self) -> float:
-        """The least confidence of what is written, whatever its property."""
+        """The least confidence of written values, of whatever property."""
         config = self.config
         stated = config.min_confidence if config.precision is None else config.precision
         return stated if stated is not None else 0.0 if config.fill == "all" else THRESHOLD
@@ -93,17 +93,17 @@ class Decider:
         if not self.raises_thresholds:
             return self.minimum
         levels = (self.minimum, *RAISED_THRESHOLDS)
-        return next((level for level in levels if self._has_evidence(key, level)), self.minimum)
+        return next((level for level in levels if self._is_gain(key, level)), self.minimum)
 
-    def _has_evidence(self, key: Key, threshold: float) -> bool:
-        """Whether writing the statements of a property from a threshold on gains on held-out values."""
-        if (key, threshold) not in self._evidence:
-            evidence = self.calibration.evidence(key, threshold)
-            self._evidence[key, threshold] = evidence is not None and evidence.suffices
-        return self._evidence[key, threshold]
+    def _is_gain(self, key: Key, threshold: float) -> bool:
+        """Whether writing the statements of a property from a threshold on is a gain on held-out values."""
+        if (key, threshold) not in self._gains:
+            gain = self.calibration.gain(key, threshold)
+            self._gains[key, threshold] = gain is not None and gain.is_significant
+        return self._gains[key, threshold]
 
     def why_not(self, key: Key) -> str:
-        """Why nothing of a property is written, whatever its confidence."""
+        """The reason why no value of a property is written, whatever its confidence; empty where some are."""
         threshold = self.threshold(key)
         if threshold is None:
             return f"its held-out values never reached a precision of {self.config.precision:g}"
@@ -111,7 +111,7 @@ class Decider:
             return ""
         if not self.calibration.is_known:
             return UNMEASURED
-        return "" if self._has_evidence(key, threshold) else NO_EVIDENCE
+        return "" if self._is_gain(key, threshold) else NO_GAIN
 
     def measured(self) -> Measured | None:
         """The share of right statements on held-out data, of the properties of which statements were made."""
@@ -136,7 +136,7 @@ class Decider:
         )
 
     def raised(self, key: Key) -> float:
-        """The confidence that statements of a property need for evidence, whatever threshold a user asks for."""
+        """The confidence that statements of a property need for a gain, whatever threshold a user asks for."""
         return (self.threshold(key) or 0.0) if self.raises_thresholds else 0.0
 
     def not_asked(self, gap: Gap) -> str:
@@ -144,7 +144,7 @@ class Decider:
         return NOT_ASKED if self.config.fill == "asked" and not gap.asked else ""
 
     def skips(self, gap: Gap, presence: float | None) -> str:
-        """Why no value need be predicted for a gap: no statement about it could be written. Empty where one may be."""
+        """The reason why a gap needs no prediction, as no statement about it could be written; empty where one could."""
         if not_asked := self.not_asked(gap):
             return not_asked
         key = self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
@@ -161,7 +161,7 @@ class Decider:
         return self.calibration.presence(key, presence, gap.field.class_name, has_place=gap.asked)
 
     def decided(self, prediction: Prediction) -> Decision:
-        """The decision on a prediction. Of a date as many parts are kept as reach the threshold."""
+        """The decision on a prediction. Only the parts of a date that reach the threshold are kept."""
         decisions = [self._decided(part) for part in by_precision(prediction)]
         written = [decision for decision in decisions if not decision.why_not]
         return written[-1] if written else decisions[0]

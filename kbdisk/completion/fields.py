@@ -29,7 +29,7 @@ from kbdisk.schemas.text.names import did_you_mean, last_word, no_class
 
 @dataclass(eq=False)
 class Field:
-    """What is filled as one: a property of a class, or a field of the parts of a list."""
+    """A unit of filling: a property of a class, or a field of the parts of a list."""
 
     class_name: str
     path: Path  # EACH for any place of a list
@@ -83,9 +83,9 @@ def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
     for path in config.only:
         named = [
             known
-            for of_class in fields.values()
-            for at, known in of_class.schema_class.properties.items()
-            if overlaps(path, at)
+            for class_fields in fields.values()
+            for property_path, known in class_fields.schema_class.properties.items()
+            if overlaps(path, property_path)
         ]
         if all(known.role == "ignore" for known in named):
             raise SchemaError(show(path), "ignored by the schema of the model, which has not learnt it.")
@@ -135,19 +135,19 @@ class _FieldsOfClass:
         numbers = sorted(self.codec.index.tables[self.schema_class.name].slot.values())
         slots = [(n, slot) for n in numbers if (slot := self.codec.slots[n]).role == "value"]
         for _, slot in slots:
-            at = pattern(slot.path)
-            self.known.setdefault(at, self.codec.held_out.get((self.schema_class.name, at), 0))
-            self.known[at] += slot.count
+            leaf_pattern = pattern(slot.path)
+            self.known.setdefault(leaf_pattern, self.codec.held_out.get((self.schema_class.name, leaf_pattern), 0))
+            self.known[leaf_pattern] += slot.count
         spots = [self._spot(number, slot) for number, slot in slots if self._is_wanted(slot)]
-        for of_slots in self.by_path.values():
-            of_slots.why_not = self._why_not(of_slots)
+        for slot_field in self.by_path.values():
+            slot_field.why_not = self._why_not(slot_field)
         for path in self.schema_class.properties:
-            if not any(of_slots.top == path for of_slots in self.by_path.values()):
+            if not any(slot_field.top == path for slot_field in self.by_path.values()):
                 self._add_field_without_slots(path)
         fillable = [
             spot
             for spot in spots
-            if not (spot.field.why_not and all(of_list is None or of_list.why_not for of_list in spot.lists))
+            if not (spot.field.why_not and all(list_field is None or list_field.why_not for list_field in spot.lists))
         ]
         property_of = {path: place.property for path, place in self.places.items()}
         return Fields(self.schema_class, self.by_path, fillable, property_of)
@@ -166,25 +166,28 @@ class _FieldsOfClass:
         return self.schema_class.properties[self.places[pattern(path)].property]
 
     def _spot(self, number: int, slot: Slot) -> Spot:
-        at, place = pattern(slot.path), self.places[pattern(slot.path)]
+        leaf_pattern, place = pattern(slot.path), self.places[pattern(slot.path)]
         field_path = place.composite
-        if _is_count(self.schema_class.properties[place.property].kind, at[len(place.property) :]):
-            field_path = at[:-1]
-        of_slot = self._field(field_path, place.property)
+        if _is_count(self.schema_class.properties[place.property].kind, leaf_pattern[len(place.property) :]):
+            field_path = leaf_pattern[:-1]
+        slot_field = self._field(field_path, place.property)
         counts = counts_of(slot.path)
         lists = tuple(self._field(pattern(count[: -len(COUNT)]), place.property) for count, _ in counts)
-        for above in (of_slot, *lists):
+        for above in (slot_field, *lists):
             above.slots.append(number)
             if above.is_list:
                 above.lead = (*above.path, *COUNT)
-            elif not above.lead or self._leads(at, above):
-                above.lead = at
-        return Spot(number, slot.path, of_slot, len(field_path), counts, lists)
+            elif not above.lead or self._leads(leaf_pattern, above):
+                above.lead = leaf_pattern
+        return Spot(number, slot.path, slot_field, len(field_path), counts, lists)
 
-    def _leads(self, at: Path, above: Field) -> bool:
+    def _leads(self, leaf_pattern: Path, above: Field) -> bool:
         """Whether a part comes before the one that leads so far: it is known more often, or the schema names it first."""
         order = list(self.places)
-        return (self.known[at], -order.index(at)) > (self.known[above.lead], -order.index(above.lead))
+        return (self.known[leaf_pattern], -order.index(leaf_pattern)) > (
+            self.known[above.lead],
+            -order.index(above.lead),
+        )
 
     def _field(self, path: Path, top: Path) -> Field:
         if path not in self.by_path:
@@ -193,25 +196,25 @@ class _FieldsOfClass:
             self.by_path[path] = Field(self.schema_class.name, path, top, known, kind)
         return self.by_path[path]
 
-    def _why_not(self, of_slots: Field) -> str:
+    def _why_not(self, slot_field: Field) -> str:
         """Why a field is never filled; empty where it may be."""
-        if of_slots.is_list and len(of_slots.slots) == sum(
-            self.codec.slots[slot].path[-1:] == COUNT for slot in of_slots.slots
+        if slot_field.is_list and len(slot_field.slots) == sum(
+            self.codec.slots[slot].path[-1:] == COUNT for slot in slot_field.slots
         ):
-            has_text = any(isinstance(kind, Text) for kind in of_slots.kind.leaves().values())
+            has_text = any(isinstance(kind, Text) for kind in slot_field.kind.leaves().values())
             return TEXT if has_text else NOTHING
-        known = self.known.get(of_slots.lead, 0)
+        known = self.known.get(slot_field.lead, 0)
         if known < self.config.least:
             return too_few_known(known, self.config.least)
-        if self._is_named(of_slots.path):
+        if self._is_named(slot_field.path):
             return ""
-        iri = of_slots.schema_property.iri
+        iri = slot_field.schema_property.iri
         if iri is not None and (why_not := why_never(iri)):
             return why_not
-        if of_slots.schema_property.unique:
+        if slot_field.schema_property.unique:
             return UNIQUE
-        slots = map(self.codec.slots.__getitem__, of_slots.slots)
-        leading = next(slot for slot in slots if pattern(slot.path) == of_slots.lead)
+        slots = map(self.codec.slots.__getitem__, slot_field.slots)
+        leading = next(slot for slot in slots if pattern(slot.path) == slot_field.lead)
         return NAMES if _is_name(leading) else ""
 
     def _add_field_without_slots(self, path: Path) -> None:
@@ -307,7 +310,7 @@ def _is_count(kind: Kind, within: Path) -> bool:
 
 
 def overlaps(path: Path, other: Path) -> bool:
-    """Whether one of two paths begins with the other, or they are equal. Places in lists do not count."""
+    """Whether two paths are equal, or either begins with the other. Places in lists do not count."""
     names, other_names = without_places(path), without_places(other)
     shorter = min(len(names), len(other_names))
     return names[:shorter] == other_names[:shorter]

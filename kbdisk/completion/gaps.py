@@ -78,7 +78,7 @@ def _partly_known(gaps: Mapping[Path, Gap], leaves: Mapping[Path, object]) -> se
 
 
 def are_nested(path: Path, other: Path) -> bool:
-    """Whether one of two paths begins with the other, or they are equal."""
+    """Whether two paths are equal, or either begins with the other."""
     shorter = min(len(path), len(other))
     return path[:shorter] == other[:shorter]
 

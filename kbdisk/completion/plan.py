@@ -60,12 +60,17 @@ class Plan(Iterable[Planned]):
                 planned.gaps = gaps_of(self.fields[reading.class_name], reading, table, entity.made)
             yield planned
 
+    def __repr__(self) -> str:
+        """The option `fill`, and the number of properties that it may fill."""
+        fillable = sum(not field.why_not for fields in self.fields.values() for field in fields.fields.values())
+        return f"<Plan: fill {self.config.fill}, {fillable:,} properties that may be filled>"
+
     def _is_chosen(self, entity: Entity, reading: Reading | None) -> bool:
         wanted, names = self.config.classes, (*entity.classes, *([reading.class_name] if reading is not None else []))
         return not wanted or any(is_class(name, chosen) for name in names for chosen in wanted)
 
     def with_config(self, config: CompletionConfig) -> Plan:
-        """The same plan with other thresholds, which change no gap."""
+        """The plan with other thresholds, which change no gap."""
         plan = copy.copy(self)
         plan.config = config
         return plan
@@ -77,7 +82,7 @@ class Plan(Iterable[Planned]):
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same entities, with the same values given and filled in earlier."""
+        """A digest of the entities, with their given values and the values filled in earlier."""
         digest = hashlib.sha256()
         for entity in self.entities:
             leaves = [(path, value) for path, value in walk(entity.tree)]
@@ -89,7 +94,7 @@ class Plan(Iterable[Planned]):
 
     @property
     def never_filled(self) -> dict[tuple[str, Path], str]:
-        """Why properties are never filled, by their classes and paths."""
+        """The reasons why properties are never filled, by their classes and paths."""
         return {
             (name, path): field.why_not
             for name, fields in self.fields.items()

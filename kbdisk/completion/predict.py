@@ -103,25 +103,22 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         total = self.plan.total if self.watch is not None else 0
         rest, done, batch_number = iter(self.plan), 0, 0
         while chunk := list(islice(rest, ENTITIES_IN_MEMORY)):
-            predicted, batch_number = self._predict_chunk(
-                [planned for planned in chunk if planned.is_completed], predictor, consistency, evidence, batch_number
-            )
+            predicted: dict[int, list[Prediction]] = {}  # by row
+            for batch, in_batch in self._batches([planned for planned in chunk if planned.is_completed], evidence):
+                ids = [planned.reading.id for planned in in_batch if planned.reading is not None]
+                gaps = [planned.gaps for planned in in_batch]
+                restrictions = [self._restrictions(planned, consistency) for planned in in_batch]
+                predictions = predictor.predict(batch, ids, gaps, batch_number, restrictions)
+                batch_number += 1
+                predicted |= {planned.row: of_entity for planned, of_entity in zip(in_batch, predictions, strict=True)}
             for planned in chunk:
                 yield planned, predicted.get(planned.row, [])
             done += len(chunk)
             if self.watch is not None:
                 self.watch(done, total)
 
-    def _predict_chunk(
-        self,
-        asked: Sequence[Planned],
-        predictor: GapPredictor,
-        consistency: Consistency,
-        evidence: Evidence | None,
-        batch_number: int,
-    ) -> tuple[dict[int, list[Prediction]], int]:
-        """The predictions for a chunk of entities by their rows, and the number of the next batch."""
-        predicted: dict[int, list[Prediction]] = {}
+    def _batches(self, asked: Sequence[Planned], evidence: Evidence | None) -> Iterator[tuple[Batch, list[Planned]]]:
+        """The entities in batches, each with its entities. Those in which nothing is asked are left out."""
         encoded: list[Planned] = []
         encoding = Encoding(self.codec.index, lambda reading, table: _slots(encoded[-1].gaps), evidence)
         for planned in asked:
@@ -134,15 +131,8 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         costs = cost.new_zeros(len(tokens)).index_add_(0, tokens.owner, cost)
         for places, batch in batches(tokens, size, costs=costs):
             in_batch = [asked[place] for place in places]
-            if not any(planned.gaps for planned in in_batch):
-                continue
-            ids = [planned.reading.id for planned in in_batch if planned.reading is not None]
-            gaps = [planned.gaps for planned in in_batch]
-            restrictions = [self._restrictions(planned, consistency) for planned in in_batch]
-            predictions = predictor.predict(batch, ids, gaps, batch_number, restrictions)
-            batch_number += 1
-            predicted |= {planned.row: of_entity for planned, of_entity in zip(in_batch, predictions, strict=True)}
-        return predicted, batch_number
+            if any(planned.gaps for planned in in_batch):
+                yield batch, in_batch
 
     def _restrictions(self, planned: Planned, consistency: Consistency) -> dict[Path, list[Restriction]]:
         """The values that the gaps of an entity may get, by their paths."""
@@ -258,7 +248,7 @@ class GapPredictor:
             )
         return predictions
 
-    # ------------------------------------------------------------ which tokens
+    # ------------------------------------------------------------ choosing tokens
 
     def _presence(self, batch: Batch, given: Beliefs) -> Mapping[int, Presence]:
         """The presence of each asked token."""
@@ -341,7 +331,7 @@ class GapPredictor:
             and slots[leaf].fill >= MIN_FILL_RATIO * max_fill[leaf[at]]
         }
 
-    # ------------------------------------------------------------ which values
+    # ------------------------------------------------------------ predicting values
 
     def _predict_values(
         self,
@@ -466,7 +456,7 @@ def _probabilities(logits: Tensor) -> list[float]:
 
 
 def leading_slots(fields: Mapping[str, Fields], slots: Sequence[Slot]) -> set[int]:
-    """The slots whose presence is that of a property as a whole, of every property that may be filled."""
+    """For every property that may be filled, the slot whose presence stands for the presence of the property."""
     leading = set()
     for of_class in fields.values():
         places: dict[Field, dict[Path, tuple[int, int]]] = {}

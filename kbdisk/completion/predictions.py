@@ -105,7 +105,7 @@ class PredictedPlan(Protocol):
         """Whether all gaps are predicted, so that other thresholds need no new prediction."""
 
     def about(self) -> Mapping[str, Any]:
-        """What the predictions depend on."""
+        """The inputs that the predictions depend on."""
 
     def __iter__(self) -> Iterator[tuple[Planned, list[Prediction]]]: ...
 
@@ -132,9 +132,13 @@ class Predictions:
     def __len__(self) -> int:
         return self.count
 
+    def __repr__(self) -> str:
+        """The number of gaps with a prediction, or with the reason for none."""
+        return f"<Predictions: {self.count:,} gaps>"
+
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """What the predictions depend on."""
+        """The inputs that the predictions depend on."""
         return self._about()
 
     @classmethod

@@ -61,11 +61,11 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a filled value comes from, beside its confidence: the `belief` of a Filled."""
+    """The provenance of a filled value: the `belief` of a Filled."""
 
     class_name: str
     field: Path  # EACH for any place of a list
-    gap: Path  # the path of what was filled as one: of a date whose month and day are missing, that of the date
+    gap: Path  # the path of the filled field: for a date whose month and day are missing, that of the date
     presence: float | None = None  # the probability that the entity has such a value
     correctness: float | None = None  # the probability that this value is right, given that the entity has one
     interval: Bounds | Mapping[str, Bounds] | None = None  # of a number; of several, each by its name

@@ -22,7 +22,7 @@ class RuleReason:
     exceptions: int
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The rule reason as plain data."""
         return {"text": self.text, "kind": self.kind, "support": self.support, "exceptions": self.exceptions}
 
 
@@ -38,7 +38,7 @@ class Predictor:
     latent_weight: float = 0.0  # of the network: the part of its belief that neighbours in its latent space have
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The predictor as plain data."""
         data = {"path": show(self.path), "name": self.name, "weight": self.weight, "value": encode(self.value)}
         data |= {} if self.probability is None else {"probability": self.probability}
         return data | ({"latent_weight": self.latent_weight} if self.latent_weight else {})
@@ -53,20 +53,20 @@ class Unused:
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The expert without weight as plain data."""
         return {"path": show(self.path), "name": self.name, "reason": self.reason}
 
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """How far a prediction is shrunk to the constant, by held-out errors."""
+    """The shrinkage of a prediction towards the constant, by held-out errors."""
 
     path: Path
     trust: float  # the part of the prediction; the rest is the constant's
     constant: Any
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The shrinkage as plain data."""
         return {"path": show(self.path), "trust": self.trust, "constant": encode(self.constant)}
 
 
@@ -79,11 +79,11 @@ class Limit:
     """
 
     path: Path
-    weighted: Any  # the mean of the predictions by their weights
-    kept: Any  # what is taken in its place
+    weighted: Any  # the weighted mean of the predictions
+    kept: Any  # the value that is used instead
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The limit as plain data."""
         return {"path": show(self.path), "weighted": self.weighted, "kept": self.kept}
 
 
@@ -97,7 +97,7 @@ class Similar:
     similarity: float  # the cosine of standardised latent vectors
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The similar entity as plain data."""
         return {"id": self.id, "label": self.label, "value": encode(self.value), "similarity": self.similarity}
 
 
@@ -110,7 +110,7 @@ class MovedLabel:
     probability_before: float
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The moved label as plain data."""
         shares = {"probability": self.probability, "probability_before": self.probability_before}
         return {"label": encode(self.label), **shares}
 
@@ -132,7 +132,7 @@ class Influence:
     interval_before: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The influence as plain data."""
         data = {"without": self.name, "distance": self.distance, "path": show(self.leaf)}
         data |= {"value": encode(self.value), "value_before": encode(self.value_before)}
         if self.probability is None:
@@ -154,7 +154,7 @@ class PresenceParts:
     weight: float  # of the trees
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The presence parts as plain data."""
         return {"network": self.network, "trees": self.trees, "weight": self.weight}
 
 
@@ -168,15 +168,15 @@ class Why:
     path: Path
     kind: str
     unit: str | None  # in which predictions and influences of an amount are stated
-    value: Any  # the one that would be written; None where none would be
+    value: Any  # the value that would be written; None where there is none
     presence: float | None  # the probability that the entity has the property; None where the model does not predict it
     correctness: float | None  # the probability that the value is right, given that it has one
     interval: Any = None  # of a number, with 90 % probability; of several numbers by their names
     within: Any = None  # how far off a number may be and still count as right
-    given: Any = None  # the value that stands there
+    given: Any = None  # the given value
     given_by: str = ""  # `source`, or `kbdisk` where an earlier completion wrote it
     is_hidden: bool = False  # whether the given value is hidden; else it is a part, and the rest is asked for
-    held_back: str = ""  # why completing would not write the value
+    held_back: str = ""  # the reason why completing would not write the value
     note: str = ""
     rule: RuleReason | None = None
     predictors: tuple[Predictor, ...] = ()
@@ -198,7 +198,7 @@ class Why:
         return self.correctness if self.presence is None else self.presence * self.correctness
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The reasons as plain data."""
         return {
             "id": self.entity,
             "label": self.label,
@@ -235,7 +235,7 @@ def brief(number: float | None) -> Any:
 
 
 def rounded(numbers: Any) -> Any:
-    """Intervals and tolerances with as many digits as mean something."""
+    """Intervals and tolerances with their significant digits."""
     if isinstance(numbers, Mapping):
         return {name: rounded(number) for name, number in numbers.items()}
     if isinstance(numbers, tuple | list):

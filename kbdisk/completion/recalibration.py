@@ -79,7 +79,7 @@ class ShiftedTrial(Trial):
         self.drift, self.is_unlike = drift, is_unlike
 
     def questions(self) -> Iterator[Question]:
-        """Those that are about such entities."""
+        """The questions about the chosen entities."""
         for question in super().questions():
             reading = self.readings[question.entity]
             for path in (question.hidden, *question.along):
@@ -93,7 +93,7 @@ def _is_unlike(drift: Drift, reading: Reading | None) -> bool:
 
 
 def _sample(trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> Sequence[Entity]:
-    """A random sample of those entities that completion is asked for and that the model knows a class for."""
+    """A random sample of the entities that are to be completed and whose class the model knows."""
     generator, sample, count = random.Random(config.seed), list[Entity](), 0
     for entity in entities:
         known = trained.schema.class_of(entity)

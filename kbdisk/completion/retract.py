@@ -33,14 +33,14 @@ from kbdisk.loaders.files import compressing, compression_of, sidecar_of, sideca
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
 from kbdisk.schemas.text.names import refuse_unmet
 
-NOTHING_FILLED = "expected a block of kbdisk, or {} beside it, got neither: nothing tells what kbdisk filled in. Name the file that kbdisk complete wrote."
+NOTHING_FILLED = "expected a block of kbdisk, or {} beside it, got neither, so the filled values are unknown. Name the file that kbdisk complete wrote."
 NOT_AS_WRITTEN = (
-    "expected the text that kbdisk complete wrote, got one that was changed since, or serialised anew: what was filled in"
-    " cannot be taken out of {} then. Take it out by hand; {} tells what it is."
+    "expected the text that kbdisk complete wrote, got a changed or newly serialised text, and from {} filled values cannot be"
+    " taken out then. Take them out by hand; {} lists them."
 )
 CORRECTED_AT_ONCE = (
-    "has values that were corrected in a review, and stay: {} gives all values back at once. Take out by hand what {}"
-    " tells of."
+    "has values that were corrected in a review, and stay: {} gives all values back at once. Take out by hand the values that"
+    " {} lists."
 )
 ONLY_AT_ONCE = "is not for {}, which gives all values back at once. Leave it out."
 OUTSIDE = "stands outside of the blocks of kbdisk, in a file that was written anew from another format"
@@ -73,7 +73,7 @@ class Retractable:
     changed: list[Change] = field(default_factory=list)
     left: list[Placeless] = field(default_factory=list)
     lines: dict[tuple[str, Path], bytes] = field(default_factory=dict)  # of the sidecar, that go with a value
-    dropped: set[bytes] = field(default_factory=set)  # lines of values that do not stand
+    dropped: set[bytes] = field(default_factory=set)  # lines of values that are no longer in the file
     edits: list[list[Edit]] = field(default_factory=list)  # of each completion, where all values go at once
 
 
@@ -86,7 +86,7 @@ def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) 
         if chosen and format_row(kb.format).is_restored_at_once:
             raise ConfigError(option, ONLY_AT_ONCE.format(kb.format))
     if format_row(kb.format).is_restored_at_once and any(
-        row.corrected for of_entity in (rows or {}).values() for row in of_entity
+        row.corrected for entity_rows in (rows or {}).values() for row in entity_rows
     ):
         raise LoadError(kb.name, CORRECTED_AT_ONCE.format(kb.format, sidecar_of(kb.name).name))
     plan, rows_of_entities = Retractable(kb), RowsOfEntities(rows or {}, [kb])
@@ -110,7 +110,7 @@ def retractable(kb: KB, only: Sequence[Path] = (), classes: Sequence[str] = ()) 
             _take_rows(plan, entity, entity_rows, is_wanted)
     refuse_unmet(kb.name, tuple(classes), classes_read)
     if not kb.skipped and not classes:  # what could not be read is there again once it is mended
-        lost = (row for id, of_entity in (rows or {}).items() if id not in ids_read for row in of_entity)
+        lost = (row for id, entity_rows in (rows or {}).items() if id not in ids_read for row in entity_rows)
         plan.dropped.update(row.line for row in lost if is_wanted(kb.path_named(row.path)))
     for wanted in only:
         if not any(_is_at(path, wanted) for path in paths):
@@ -130,16 +130,18 @@ def _is_at(path: Path, wanted: Path) -> bool:
 
 def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
     """Take the values of blocks, without those that were changed."""
-    made = dict(entity.made or {})
-    given = {path: leaf for path, leaf in made.items() if path not in (with_changes_given(entity, rows).made or {})}
-    values = {path: (leaf, None) for path, leaf in made.items() if path not in given and is_wanted(path)}
-    if made:
+    filled = dict(entity.made or {})
+    changed_leaves = {
+        path: leaf for path, leaf in filled.items() if path not in (with_changes_given(entity, rows).made or {})
+    }
+    values = {path: (leaf, None) for path, leaf in filled.items() if path not in changed_leaves and is_wanted(path)}
+    if filled:
         plan.retractions.append(Retraction(entity, values))
     plan.fillings += [Filling(entity.id, path, leaf) for path, (leaf, _) in values.items()]
     recorded = {path: leaf for row in rows for path, leaf in leaf_by_leaf({row.path: row.value}).items()}
     plan.changed += [
         Change(entity.id, path, recorded[path], leaf)
-        for path, leaf in given.items()
+        for path, leaf in changed_leaves.items()
         if is_wanted(path) and not may_be_same(leaf, recorded[path])
     ]
     for row in rows:
@@ -157,7 +159,7 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
 
 
 def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
-    """Take the values of rows that stand as they were written; of several rows of one place the last counts."""
+    """Take the values of rows that are unchanged in the source; of several rows of one place the last counts."""
     values: dict[Path, tuple[Any, Any]] = {}
     cells = format_row(plan.kb.format).has_cells
     for row in rows:
@@ -195,18 +197,18 @@ def retract(plan: Retractable) -> list[Placeless]:
     kb = plan.kb
     assert kb.path is not None
     with temporary() as text, ExitStack() as several:
-        left = [*plan.left, *_restored(plan, text)]
-        stay = {(id, path) for id, path, _ in left}
-        gone = {line for place, line in plan.lines.items() if place not in stay} | plan.dropped
+        staying = [*plan.left, *_restored(plan, text)]
+        stay = {(id, path) for id, path, _ in staying}
+        dropped_lines = {line for place, line in plan.lines.items() if place not in stay} | plan.dropped
         if format_row(kb.format).has_blocks:
             _write_text(kb, text, several)
         for beside in sidecars_of(kb.path):
-            _write_rest(beside, gone, several)
+            _write_rest(beside, dropped_lines, several)
         if not format_row(kb.format).has_blocks:
             _write_text(kb, text, several)
         kb.refuse_changed()
     plan.fillings = [filling for filling in plan.fillings if (filling.id, filling.path) not in stay]
-    return left
+    return staying
 
 
 def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
@@ -223,12 +225,14 @@ def _restored(plan: Retractable, text: BinaryIO) -> list[Placeless]:
     raise LoadError(kb.name, NOT_AS_WRITTEN.format(kb.format, sidecar_of(kb.name).name))
 
 
-def _write_rest(file: FilePath, gone: set[bytes], several: ExitStack) -> None:
+def _write_rest(file: FilePath, dropped_lines: set[bytes], several: ExitStack) -> None:
     """Write a sidecar without some of its lines; remove it where no line is left."""
-    rest = [line for line in file.read_bytes().splitlines(keepends=True) if line.rstrip(b"\r\n") not in gone]
-    if rest:
+    kept_lines = [
+        line for line in file.read_bytes().splitlines(keepends=True) if line.rstrip(b"\r\n") not in dropped_lines
+    ]
+    if kept_lines:
         with writing(file, several=several) as stream:
-            stream.writelines(rest)
+            stream.writelines(kept_lines)
         return
 
     def remove(fault: type[BaseException] | None, *_: object) -> None:

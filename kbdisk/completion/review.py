@@ -57,9 +57,7 @@ SHOWN_DIGITS = 6
 BYTES_READ_AT_ONCE = 1 << 20
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 NO_REVIEW = "expected a review that kbdisk complete --review wrote, got a file without the column {!r}. Save all of its columns."
-BROKEN_ROW = (
-    "expected what kbdisk wrote in the column {!r}, got something else. Take it from the review as it was written."
-)
+BROKEN_ROW = "expected the content that kbdisk wrote in the column {!r}, got something else. Take it from the review as it was written."
 
 
 @dataclass(frozen=True)
@@ -183,21 +181,21 @@ def as_text(value: Any) -> str:
 
 
 def fingerprint_at(entity: Entity, path: Path) -> str:
-    """A digest of what stands at a path, or on the way to it, given or filled in before. It begins with an x, as digits would be a number."""
-    here: Any = entity.tree
+    """A digest of the given and filled values at a path or on the way to it. It begins with an x, so that it is no number."""
+    standing: Any = entity.tree
     for key in path:
-        if isinstance(here, dict) and isinstance(key, str):
-            here = here.get(key)
-        elif isinstance(here, list) and isinstance(key, int):
-            here = here[key] if key < len(here) else None
+        if isinstance(standing, dict) and isinstance(key, str):
+            standing = standing.get(key)
+        elif isinstance(standing, list) and isinstance(key, int):
+            standing = standing[key] if key < len(standing) else None
         else:
             break
-    made = {
-        show(made_path): encode(value)
-        for made_path, value in (entity.made or {}).items()
-        if made_path[: len(path)] == path or path[: len(made_path)] == made_path
+    filled = {
+        show(filled_path): encode(value)
+        for filled_path, value in (entity.made or {}).items()
+        if filled_path[: len(path)] == path or path[: len(filled_path)] == filled_path
     }
-    data = [show(path), encode(here), made]
+    data = [show(path), encode(standing), filled]
     return "x" + hashlib.sha256(dump_json(data, 0)).hexdigest()[:12]
 
 
@@ -225,8 +223,8 @@ def write_review(stream: IO[bytes], name: str, rows: Iterable[ReviewRow], about:
         record = {**row.row, "expected": row.expected}
         if is_table:
             cells = [_cell(getattr(row, name)) for name in COLUMNS.values()]
-            of_all = [about.source, about.sha256, about.target, _ascii(about.options), _ascii(record)]
-            stream.write(_line([*cells, *map(_cell, of_all)], delimiter))
+            review_cells = [about.source, about.sha256, about.target, _ascii(about.options), _ascii(record)]
+            stream.write(_line([*cells, *map(_cell, review_cells)], delimiter))
         else:
             data = {name: getattr(row, field) for name, field in COLUMNS.items()}
             stream.write(dump_json({**data, **asdict(about), "row": record}, LINE))
@@ -262,20 +260,20 @@ def read_review(name: str) -> tuple[Reviewed, list[ReviewRow]]:
     except OSError as error:
         raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
     records = _objects(name, data) if name.lower().endswith(".jsonl") else _cells(name, data)
-    about: Reviewed | None = None
+    review: Reviewed | None = None
     rows: list[ReviewRow] = []
     for place, record in records:
         rows.append(_row(name, place, record))
         this = _about(name, place, record)
-        if about is not None and this != about:
+        if review is not None and this != review:
             raise LoadError(
                 f"{name}, row {place}",
-                f"expected a row about {about.source}, got one of another review. Apply each alone.",
+                f"expected a row about {review.source}, got one of another review. Apply each alone.",
             )
-        about = this
-    if about is None:
+        review = this
+    if review is None:
         raise LoadError(name, "expected rows of a review, got none. Nothing is left to decide.")
-    return about, rows
+    return review, rows
 
 
 def _row(name: str, place: int, record: Mapping[str, Any]) -> ReviewRow:
@@ -446,9 +444,9 @@ def _as_taken(rows: Iterable[ReviewRow], report: Report) -> Iterator[ReviewRow]:
         yield row
 
 
-def expected_of(schema: Schema, of: str, path: Path) -> dict[str, Any]:
+def expected_of(schema: Schema, class_name: str, path: Path) -> dict[str, Any]:
     """The kind of value that a schema has at a path, as plain data, with the settings of a leaf that are not the defaults."""
-    known = schema.classes.get(of)
+    known = schema.classes.get(class_name)
     if known is None:
         return {}
     pattern = show_pattern(tuple(key for key in path if isinstance(key, str)))
@@ -460,7 +458,7 @@ def expected_of(schema: Schema, of: str, path: Path) -> dict[str, Any]:
                 row_of(kind), LeafKind
             ):
                 values = {setting.name: (getattr(kind, setting.name), setting.default) for setting in fields(kind)}
-                settings = {name: value for name, (value, usual) in values.items() if value != usual}
+                settings = {name: value for name, (value, default) in values.items() if value != default}
                 plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
                 return {"kind": name_of(kind), **{name: value for name, value in plain.items() if _is_plain(value)}}
         if show_pattern(top) == pattern:

@@ -1,8 +1,8 @@
 """Rules: exact values that a rule of the schema gives for gaps, before the model is asked.
 
 A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its
-group, and every country a king. So its value is as sure as the model is that there is one, times the rule's own confidence;
-where the model predicts none, times the share of the entities where the rule applies that have the property. A rule of another
+group, and every country a king. So the confidence of its value is the model's presence times the rule's confidence; where the
+model predicts no presence, it is the share of the entities where the rule applies that have the property. A rule of another
 kind that was found in data presumes it, too, where fewer than half of the entities that it applies to have the property: `second =
 first` holds where there is a second, and most entities may have none. A rule that a person states is taken to hold.
 
@@ -58,7 +58,7 @@ class Ruled(NamedTuple):
 
 
 def no_presence(path: Path) -> float | None:
-    """The presence of a property without a model: None."""
+    """The presence of a property where there is no model: None."""
     return None
 
 
@@ -76,8 +76,8 @@ class RuleFiller:
         self._present: Counter[tuple[Rule, str]] = Counter()
         self._taken: dict[Path, set[Any]] = {
             path: set()
-            for of_class in schema.classes.values()
-            for path, known in of_class.properties.items()
+            for schema_class in schema.classes.values()
+            for path, known in schema_class.properties.items()
             if known.unique
         }
         if self.rules:
@@ -132,14 +132,14 @@ class RuleFiller:
     def _presence(self, rule: Rule, class_name: str, presence: float | None, *, has_place: bool) -> float:
         """The model's presence, or else the share of the entities of a class where a rule applies that have its property.
 
-        Without a model, what has a place, such as a blank cell, is taken to have a value.
+        Without a model, a place for a value, such as a blank cell, is taken to have one.
         """
         if presence is not None or has_place:
             return 1.0 if presence is None else presence
         return (self._present[rule, class_name] + 1) / (self._applies[rule, class_name] + 1)  # none known: 1
 
     def _fitting(self, property: Property, rule: Rule, value: Any) -> Any:
-        """A value in the form of its property; None where it does not fit, or another entity has what is unique."""
+        """A value in the form of its property; None where it does not fit, or is unique and another entity has it."""
         try:
             fitting = in_kind(property, value)
         except ValueError:
@@ -214,17 +214,17 @@ class RuleFiller:
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):
-                if isinstance(link, Link) and all(other.id != id for other in back[link.id]):
+                if isinstance(link, Link) and all(earlier_link.id != id for earlier_link in back[link.id]):
                     back[link.id].append(Link(id))
 
     def _read_determined(self, rule: Rule, class_name: str, values: Values) -> None:
         keys = _keys_of(rule, values)
         value = value_at(values, rule.target)
         if value is not None and rule.class_name in (None, class_name):
-            same = plain(value)
-            self._shown.setdefault(same, value)
+            comparable = plain(value)
+            self._shown.setdefault(comparable, value)
             for key in keys:
-                self._tables[rule][key][same] += 1
+                self._tables[rule][key][comparable] += 1
         self._count(rule, class_name, values, bool(keys))
 
     def _count(self, rule: Rule, class_name: str, values: Values, applies: bool) -> None:
@@ -284,7 +284,7 @@ def _keys_of(rule: Rule, values: Values) -> list[Any]:
 
 
 def _only_link(value: Any) -> str | None:
-    """The id of the one entity that is linked to."""
+    """The id of the only linked entity; None for no link or several."""
     links: Sequence[Any] = value if isinstance(value, list) else [value]
     return links[0].id if len(links) == 1 and isinstance(links[0], Link) else None
 

@@ -28,16 +28,16 @@ from kbdisk.styles.numbers import Separators
 
 COUNTED_FROM_0 = (
     "expected rows that say `numbered`, as entities without an id count from 1, got rows of an older kbdisk, which counted"
-    " rows of tables from 0. Complete the file anew as it was before, or move this file away: what it tells of then"
-    " counts as given."
+    " rows of tables from 0. Complete the file anew as it was before, or move this file away: the values that it lists then"
+    " count as given."
 )
 NUMBERS_FOR_IDS = (
     "expected the ids that --id names, got numbers: the file was completed without --id. Leave --id out, or move this"
-    " file away: what it tells of then counts as given."
+    " file away: the values that it lists then count as given."
 )
 BROKEN_ROW = (
     "expected a value that kbdisk complete filled in, got something else."
-    " Bring the file back, or take the line out: what no line tells of may count as given, and be learnt from."
+    " Bring the file back, or take the line out: values without a line may count as given, and be learnt from."
 )
 OUTSIDE_BLOCKS = {"block": False}  # in the row of a value that stands outside of the blocks that its format has
 
@@ -74,9 +74,9 @@ def sidecar_rows(kb: KB) -> Rows | None:
             ]  # in place a link's go along
             lines_read |= {row.line for _, row in rows if len(sidecars) > 1}
             for id, row in rows:
-                here = _row_here(row, kb, number) if len(files) > 1 else row
-                here = here._replace(block=row.block and format_row(part.format).has_blocks)
-                by_id.setdefault(kb.id_here(number, id), []).append(here)
+                local_row = _row_here(row, kb, number) if len(files) > 1 else row
+                local_row = local_row._replace(block=row.block and format_row(part.format).has_blocks)
+                by_id.setdefault(kb.id_here(number, id), []).append(local_row)
     return by_id
 
 
@@ -122,9 +122,9 @@ class RowsOfEntities:
         self.id_paths = {row.id_path for _, row in all_rows if row.id_path is not None}
         self.unmarked = {id for id, row in all_rows if not row.numbered and row.id_path is None and id.isdigit()}
         has_numbers = any(row.numbered for _, row in all_rows)
-        with_new_ids = [kb for kb in kbs if kb.options.id is not None] if has_numbers else []
-        self.by_number = len(kbs) == 1 and bool(with_new_ids) and format_row(kbs[0].format).counts_records
-        for kb in with_new_ids if not self.by_number else ():
+        renumbered_kbs = [kb for kb in kbs if kb.options.id is not None] if has_numbers else []
+        self.by_number = len(kbs) == 1 and bool(renumbered_kbs) and format_row(kbs[0].format).counts_records
+        for kb in renumbered_kbs if not self.by_number else ():
             raise LoadError(_sidecar_name(kb), NUMBERS_FOR_IDS)
 
     def of(self, entity: Entity) -> list[Row]:
@@ -187,7 +187,7 @@ def has_block_rows_alone(kb: KB) -> bool:
 
 
 class GivenEntities(Iterable[Entity]):
-    """The entities of a source; values that were filled in are in their `made` alone. They are read anew each time."""
+    """The entities of a source, with the filled values in their `made` alone. They are read anew each time."""
 
     def __init__(self, kb: KB, rows: Rows) -> None:
         self.kb, self.rows = kb, RowsOfEntities(rows, [kb])
@@ -206,22 +206,22 @@ class GivenEntities(Iterable[Entity]):
 
 
 def _without_filled(entity: Entity, rows: list[Row], *, cells: bool, beside: bool) -> Entity:
-    """An entity without the values that stand in it as they were filled in."""
-    by_row = (standing_values(entity.tree, row.path, row.value, cells=cells, beside=beside) for row in rows)
-    standing = {path: value for values in by_row for path, value in values.items()}
-    made = {
+    """An entity without the filled values that still stand in it unchanged."""
+    values_by_row = (standing_values(entity.tree, row.path, row.value, cells=cells, beside=beside) for row in rows)
+    standing = {path: value for values in values_by_row for path, value in values.items()}
+    removed_values = {
         path: value
         for path, value in standing.items()
         if not any(path[:length] in standing for length in range(len(path)))
     }
-    if not made:
+    if not removed_values:
         return entity
     tree = with_values(entity.tree, {})
-    for path in reversed(made):
+    for path in reversed(removed_values):
         _remove(tree, path)
     if beside:
-        made = _close_lists(tree, made)
-    return replace(entity, tree=tree, made={**(entity.made or {}), **leaf_by_leaf(made)})
+        removed_values = _close_lists(tree, removed_values)
+    return replace(entity, tree=tree, made={**(entity.made or {}), **leaf_by_leaf(removed_values)})
 
 
 def _close_lists(tree: Tree, made: Mapping[Path, Any]) -> dict[Path, Any]:
@@ -236,10 +236,10 @@ def _close_lists(tree: Tree, made: Mapping[Path, Any]) -> dict[Path, Any]:
     closed = {path: value for path, value in made.items() if path[:-1] not in removed}
     for path, values in removed.items():
         holder = at(tree, path[:-1])
-        rest = [value for value in holder.get(path[-1], ()) if value is not None]
-        if rest:
-            holder[path[-1]] = rest[0] if len(rest) == 1 else rest
-        closed |= {(*path, place): value for place, value in enumerate(values, len(rest))}
+        remaining_values = [value for value in holder.get(path[-1], ()) if value is not None]
+        if remaining_values:
+            holder[path[-1]] = remaining_values[0] if len(remaining_values) == 1 else remaining_values
+        closed |= {(*path, place): value for place, value in enumerate(values, len(remaining_values))}
     return closed
 
 
@@ -268,19 +268,19 @@ def with_changes_given(entity: Entity, rows: list[Row]) -> Entity:
             path in recorded
             and not any(
                 may_be_same(leaf, recorded_leaf)
-                for at, recorded_leaf in recorded.items()
-                if without_places(at) == without_places(path)
+                for recorded_path, recorded_leaf in recorded.items()
+                if without_places(recorded_path) == without_places(path)
             )
         )  # a value that was taken out of a block changes the places of the others
     }
     if not given:
         return entity
-    rest = {path: leaf for path, leaf in (entity.made or {}).items() if path not in given}
-    return replace(entity, tree=with_values(entity.tree, given), made=rest or None)
+    unchanged = {path: leaf for path, leaf in (entity.made or {}).items() if path not in given}
+    return replace(entity, tree=with_values(entity.tree, given), made=unchanged or None)
 
 
 def may_be_same(value: Any, recorded: Any) -> bool:
-    """Whether a value may be the recorded one, written and read again. A value of another type may be."""
+    """Whether a value may be the recorded one, after it was written and read. A value of another type may be."""
     plain, recorded_plain = _comparable(value), _comparable(recorded)
     return plain == recorded_plain or type(plain) is not type(recorded_plain)
 
@@ -293,50 +293,54 @@ def _comparable(value: Any) -> Any:
 
 def _remove(tree: Tree, path: Path) -> None:
     """Remove the value at a path, and the parts and lists that held nothing else."""
-    here: Any = tree
+    holder: Any = tree
     for key in path[:-1]:
-        here = here[key]
+        holder = holder[key]
     last: Any = path[-1]
-    if isinstance(here, list) and last != len(here) - 1:
-        here[last] = None
+    if isinstance(holder, list) and last != len(holder) - 1:
+        holder[last] = None
         return
-    del here[last]
-    if not here and path[1:]:
+    del holder[last]
+    if not holder and path[1:]:
         _remove(tree, path[:-1])
 
 
-# ---------------------------------------------------------------- where a value stands
+# ---------------------------------------------------------------- finding a filled value
 
 
 def standing_values(tree: Tree, path: Path, value: Any, *, cells: bool, beside: bool = False) -> dict[Path, Any]:
-    """The part of a tree that is a value which was filled in, by its path; empty where it was changed or added to.
+    """The filled value in a tree, by its path; empty where it was changed or extended.
 
     With `cells` the value may stand as a table spells it: a quantity in two columns, a link as its id, a single value as the
     first of a list. With `beside` other sources may have put values beside it.
     """
-    there = value_at(tree, path)
-    if there is not None and _leaves(there) == _leaves(value):
+    standing = value_at(tree, path)
+    if standing is not None and _leaves(standing) == _leaves(value):
         return {path: value}
-    if beside and isinstance(there, list) and not isinstance(value, list):
-        return next(({(*path, i): value} for i, item in enumerate(there) if _leaves(item) == _leaves(value)), {})
+    if beside and isinstance(standing, list) and not isinstance(value, list):
+        return next(({(*path, i): value} for i, item in enumerate(standing) if _leaves(item) == _leaves(value)), {})
     return _standing_in_cells(tree, path, value) if cells else {}
 
 
 def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
-    """The known leaves of a value, each with whether it is a truth: True == 1 in Python."""
+    """The known leaves of a value, each with whether it is a boolean: True == 1 in Python."""
     return {path: (isinstance(leaf, bool), leaf) for path, leaf in walk({"": value}) if leaf is not None}
 
 
 def _standing_in_cells(tree: Tree, path: Path, value: Any) -> dict[Path, Any]:
-    written = {_column(at, leaf): leaf for at, leaf in columns.leaves_of(path, value) if leaf is not None}
+    written = {
+        _column(column_path, leaf): leaf for column_path, leaf in columns.leaves_of(path, value) if leaf is not None
+    }
     place = _place(tree, next(iter(written)) if isinstance(value, Text) else path)
     if place is None:
         return {}
-    there = {(*place, *within[1:]): leaf for within, leaf in walk({"": at(tree, place)}) if leaf is not None}
+    standing_leaves = {(*place, *within[1:]): leaf for within, leaf in walk({"": at(tree, place)}) if leaf is not None}
     places = [_place(tree, column) for column in written]
-    cells = [there.get(cell, there.get((*cell, 0))) if cell is not None else None for cell in places]
-    is_same = len(there) == len(written) and all(map(_is_cell, cells, written.values()))
-    return {place: at(tree, place)} if is_same else {}
+    cells = [
+        standing_leaves.get(cell, standing_leaves.get((*cell, 0))) if cell is not None else None for cell in places
+    ]
+    is_unchanged = len(standing_leaves) == len(written) and all(map(_is_cell, cells, written.values()))
+    return {place: at(tree, place)} if is_unchanged else {}
 
 
 def _column(path: Path, leaf: Any) -> Path:
@@ -345,34 +349,34 @@ def _column(path: Path, leaf: Any) -> Path:
 
 def _place(tree: Tree, path: Path) -> Path | None:
     """The path at which a table has the value of a path: a single value is the first of a list in a column of lists."""
-    here: Any = tree
+    tree_value: Any = tree
     place: Path = ()
     for key in path:
-        if isinstance(here, list) and isinstance(key, str) and here:
-            here, place = here[0], (*place, 0)
+        if isinstance(tree_value, list) and isinstance(key, str) and tree_value:
+            tree_value, place = tree_value[0], (*place, 0)
         try:
-            here, place = at(here, (key,)), (*place, key)
+            tree_value, place = at(tree_value, (key,)), (*place, key)
         except KeyError:
             return None
     return place
 
 
-def _is_cell(there: Any, value: Any) -> bool:
+def _is_cell(cell: Any, value: Any) -> bool:
     """Whether a cell may have been read from a value, of whatever type."""
-    if there is None:
+    if cell is None:
         return False
-    if is_number(there) and is_number(value):
-        return bool(there == value if type(there) is type(value) else float(there) == float(value))
-    if isinstance(value, str) and (isinstance(there, bool) or is_number(there)):
-        return any(_is_cell(there, reading) for reading in _cell_readings(value))
+    if is_number(cell) and is_number(value):
+        return bool(cell == value if type(cell) is type(value) else float(cell) == float(value))
+    if isinstance(value, str) and (isinstance(cell, bool) or is_number(cell)):
+        return any(_is_cell(cell, reading) for reading in _cell_readings(value))
     try:
-        return columns.text_of(there) == columns.text_of(value)
+        return columns.text_of(cell) == columns.text_of(value)
     except ValueError:
         return False
 
 
 def _cell_readings(text: str) -> Iterator[Any]:
-    """The truths and numbers that a column may read a text as."""
+    """The booleans and numbers that a column may read a text as."""
     if text in TRUTHS:
         yield TRUTHS[text]
     for separators in (Separators(), Separators(comma=True), Separators(comma=True, comma_is_decimal=True)):
@@ -425,19 +429,19 @@ class CarriedRows:
         return (row.line + b"\n" for rows in skipped for row in rows)
 
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
-        rest = dict(entity.made or {})
+        remaining = dict(entity.made or {})
         path_named: Callable[[Path], Path] = entity.source.path_named if entity.source is not None else tuple
-        tree = with_values(entity.tree, rest)
+        tree = with_values(entity.tree, remaining)
         standing: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of several rows of one place the last counts
             values = standing_values(tree, path_named(row.path), row.value, cells=self.cells, beside=self.beside)
             for path, value in values.items():
                 leaves = [leaf for leaf, known in leaf_by_leaf({path: value}).items() if known is not None]
-                if all(leaf in rest for leaf in leaves):
-                    rest = {leaf: known for leaf, known in rest.items() if leaf not in leaves}
+                if all(leaf in remaining for leaf in leaves):
+                    remaining = {leaf: known for leaf, known in remaining.items() if leaf not in leaves}
                     standing.append((load_json(row.line), row.block, path, value))
-        standing = [*reversed(standing), *(({}, True, path, value) for path, value in rest.items())]
-        return [self._line(entity, *of_value) for of_value in standing]
+        standing = [*reversed(standing), *(({}, True, path, value) for path, value in remaining.items())]
+        return [self._line(entity, *parts) for parts in standing]
 
     def _line(self, entity: Entity, row: dict[str, Any], block: bool, path: Path, value: Any) -> bytes:
         lost = ("block", "numbered", "id_path", *self.lost_keys)

@@ -9,6 +9,7 @@ from typing import Any
 
 from kbdisk.completion.fields import Field
 from kbdisk.entity import Path
+from kbdisk.notebook import html_table
 from kbdisk.schemas.composites import show_pattern
 
 Quality = Mapping[tuple[str, str], Mapping[str, Any]]  # by class and path: rows of an evaluation
@@ -16,7 +17,7 @@ LearntAs = Callable[[str, Path], tuple[str, str]]  # the class and path of the r
 
 
 def as_itself(class_name: str, path: Path) -> tuple[str, str]:
-    """A leaf that is learnt for its class alone."""
+    """The `LearntAs` of leaves that each class learns by itself."""
     return class_name, show_pattern(path)
 
 
@@ -38,17 +39,17 @@ class Row:
 
     @property
     def confidence(self) -> float | None:
-        """The mean of the filled values."""
+        """The mean confidence of the filled values; None where none is filled."""
         return self.confidence_sum / self.filled if self.filled else None
 
     @property
     def held_out_quality(self) -> Mapping[str, Any]:
-        """The row of an evaluation on held-out values, of the leaf that was filled most; empty where there is none."""
+        """The row of an evaluation on held-out values for the leaf that was filled most often; empty where there is none."""
         rows = (self.quality.get(self.learnt_as(self.class_name, leaf)) for leaf, _ in self.leaves.most_common())
         return next((row for row in rows if row), {})
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The row as plain data."""
         return {
             "class": self.class_name,
             "path": show_pattern(self.path),
@@ -92,7 +93,7 @@ class Summary:
 
     @classmethod
     def of(cls, quality: Sequence[Mapping[str, Any]], learnt_as: LearntAs = as_itself) -> Summary:
-        """An empty one, with the rows of an evaluation on held-out values."""
+        """An empty summary, with the rows of an evaluation on held-out values."""
         return cls(quality={(row["class"], row["path"]): row for row in quality}, learnt_as=learnt_as)
 
     def add(self, confidence: float, raised: float = 0.0) -> None:
@@ -126,11 +127,11 @@ class Summary:
             {"threshold": None, "values": self.askable, "precision": self.measured.everything},
         ]
 
-    def row(self, of_field: Field) -> Row:
+    def row(self, summary_field: Field) -> Row:
         """The row of a field."""
-        key = (of_field.class_name, of_field.path)
+        key = (summary_field.class_name, summary_field.path)
         if key not in self.rows:
-            unit = getattr(of_field.kind, "learnt_in", None) or ""  # of errors, too
+            unit = getattr(summary_field.kind, "learnt_in", None) or ""  # of errors, too
             self.rows[key] = Row(*key, unit=unit, quality=self.quality, learnt_as=self.learnt_as)
         return self.rows[key]
 
@@ -140,6 +141,25 @@ class Summary:
         row.confidence_sum *= (row.filled - 1) / row.filled
         row.filled -= 1
         row.held_back[why_not] += 1
+
+    def __repr__(self) -> str:
+        """The gaps and the entities so far."""
+        return f"<Summary: {self.filled:,} gaps of {self.missing:,} filled, {self.entities:,} entities>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                row.class_name,
+                show_pattern(row.path),
+                f"{row.missing:,}",
+                f"{row.filled:,}",
+                "" if row.confidence is None else f"{row.confidence:.0%}",
+                "; ".join(f"{count:,}: {reason}" for reason, count in row.held_back.most_common()),
+            )
+            for row in self.shown()
+        ]
+        columns = ("class", "property", ">missing", ">filled", ">confidence", "held back")
+        return html_table(repr(self)[1:-1], columns, rows)
 
     @property
     def filled(self) -> int:
@@ -156,7 +176,7 @@ class Summary:
         return [row for row in self.rows.values() if row.missing]
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The summary as plain data."""
         return {
             "entities": self.entities,
             "missing": self.missing,

@@ -140,14 +140,17 @@ class Trial:
         alone = [questions[place]._replace(along=frozenset()) for place in places]
         ids = [self.readings[question.entity].id for question in alone]
         asked = predictor.predict(self._batch(alone), ids, [question.gaps for question in alone], 0)
-        for place, others in zip(places, asked, strict=True):
-            for prediction, other in zip(predicted[place], others, strict=True):
-                prediction.presence, prediction.presence_parts = other.presence, other.presence_parts
+        for place, alone_predictions in zip(places, asked, strict=True):
+            for prediction, alone_prediction in zip(predicted[place], alone_predictions, strict=True):
+                prediction.presence, prediction.presence_parts = (
+                    alone_prediction.presence,
+                    alone_prediction.presence_parts,
+                )
 
     # ------------------------------------------------------------ questions
 
     def questions(self) -> Iterator[Question]:
-        """One for each hidden property of an entity, and one for all properties that it lacks; at most MAX_QUESTIONS for a property."""
+        """A question for each hidden property of an entity, and one for all that it lacks; at most MAX_QUESTIONS a property."""
         hidden: dict[Key, list[tuple[int, Path]]] = {}
         lacking: dict[Key, list[tuple[int, Gap]]] = {}
         held_out: dict[tuple[str, Key], HeldOut] = defaultdict(HeldOut)
@@ -192,8 +195,8 @@ class Trial:
                 for gap in self._declared(reading):
                     declared.setdefault(self._key(gap.field), []).append((number, gap))
         by_entity: dict[int, list[Gap]] = defaultdict(list)
-        for of_property in declared.values():
-            for number, gap in self._sample(of_property):
+        for questions in declared.values():
+            for number, gap in self._sample(questions):
                 by_entity[number].append(gap)
         for number, gaps in by_entity.items():
             yield Question(number, None, tuple(gaps), 1.0, is_declared=True)
@@ -216,10 +219,10 @@ class Trial:
 
     def _properties_of(self, reading: Reading) -> Iterator[Path]:
         property_of = self.fields[reading.class_name].property_of
-        return (property_of[at] for path in reading.leaves if (at := pattern(path)) in property_of)
+        return (property_of[leaf_pattern] for path in reading.leaves if (leaf_pattern := pattern(path)) in property_of)
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
-        """The properties of an entity that are hidden with one, as a random entity without that one lacks them."""
+        """The properties of an entity that are hidden with a property, as a random entity without that property lacks them."""
         reading = self.readings[number]
         lacking = self.joint_missingness.drawn(reading.class_name, path, self.random)
         return (lacking & frozenset(self._properties_of(reading))) - {path}
@@ -227,13 +230,20 @@ class Trial:
     def _sample(self, questions: list[Any]) -> list[Any]:
         return questions if len(questions) <= MAX_QUESTIONS else self.random.sample(questions, MAX_QUESTIONS)
 
-    def _share(self, of: str, path: Path) -> float:
+    def _share(self, class_name: str, path: Path) -> float:
         """The share of a class that has a value at a path; of the places of a list the largest share."""
-        slots = self.codec.index.tables[of].slot
-        return max((self.codec.index.fill(of, slot) for at, slot in slots.items() if pattern(at) == path), default=0.0)
+        slots = self.codec.index.tables[class_name].slot
+        return max(
+            (
+                self.codec.index.fill(class_name, slot)
+                for leaf_pattern, slot in slots.items()
+                if pattern(leaf_pattern) == path
+            ),
+            default=0.0,
+        )
 
     def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
-        """The paths of known values that are filled as one, with their fields; of a trained entity those fully reserved."""
+        """The paths of the known values of fields, with the fields; of an entity trained on only the fully reserved ones."""
         fields, reserved = self.fields[reading.class_name], self.reserved.get(reading.id)
         slots: dict[Path, list[int]] = {}
         by_path: dict[Path, Field] = {}
@@ -246,7 +256,9 @@ class Trial:
         for path, field in by_path.items():
             beneath = slots[path]
             if field.is_list:
-                beneath = [slot for other, below in slots.items() if other[: len(path)] == path for slot in below]
+                beneath = [
+                    slot for below_path, below in slots.items() if below_path[: len(path)] == path for slot in below
+                ]
             if not field.why_not and (reserved is None or set(beneath) <= set(reserved)):
                 yield path, field
 
@@ -364,7 +376,7 @@ class Trial:
 
 
 def rightness(slot: Slot, truth: Any, stated: Any) -> float:
-    """How right a stated leaf is, 0 to 1: a number within its tolerance, a label that is the same, a share of a set."""
+    """The score of a stated leaf, 0 to 1: a number within its tolerance, an equal label, the share of a set."""
     if stated is None:
         return 0.0
     if slot.kind == "number":
@@ -384,13 +396,13 @@ def _by_property(question: Question) -> str:
 
 
 class HeldOut:
-    """How many held-out entities of a class may have a property, and how many of them are expected to have it."""
+    """The number of held-out entities of a class that may have a property, and the expected number that have it."""
 
     def __init__(self) -> None:
         self.entities, self.having = 0, 0.0
 
     def add(self, share: float) -> None:
-        """One more entity, of a class of which a share has the property."""
+        """Count an entity of a class, a share of which has the property."""
         self.entities += 1
         self.having += share
 
@@ -466,7 +478,9 @@ class _ClassMissingness:
         if place is None or not self.together[place].any():
             return frozenset()
         row = generator.choice(np.flatnonzero(self.lacks[:, place]).tolist())
-        return frozenset(self.paths[other] for other in np.flatnonzero(self.lacks[row] & self.together[place]).tolist())
+        return frozenset(
+            self.paths[other_column] for other_column in np.flatnonzero(self.lacks[row] & self.together[place]).tolist()
+        )
 
 
 def _together(lacks: npt.NDArray[np.float64]) -> Flags:
@@ -474,9 +488,9 @@ def _together(lacks: npt.NDArray[np.float64]) -> Flags:
     count = len(lacks)
     lacking = lacks.sum(0)  # (P,)
     having = count - lacking
-    both = lacks.T @ lacks  # (P, P)
+    both_lacking = lacks.T @ lacks  # (P, P)
     with np.errstate(divide="ignore", invalid="ignore"):
-        among_lacking, among_having = both / lacking[:, None], (lacking[None] - both) / having[:, None]
+        among_lacking, among_having = both_lacking / lacking[:, None], (lacking[None] - both_lacking) / having[:, None]
         share = lacking / count
         error = np.sqrt((share * (1 - share))[None] * (1 / lacking + 1 / having)[:, None])
         deviation = np.nan_to_num((among_lacking - among_having) / error, nan=0.0, posinf=0.0)

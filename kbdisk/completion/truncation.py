@@ -24,7 +24,7 @@ from kbdisk.model.beliefs import Beliefs
 from kbdisk.schemas.composites.date import Date as DateKind
 from kbdisk.schemas.composites.quantity import VALUE
 
-MIN_MASS = 1e-4  # of the allowed values; a belief with less says nothing about them
+MIN_MASS = 1e-4  # of the allowed values; a belief with less mass is not truncated
 LABELS = ("category", "link")
 
 Bounds = tuple[float, float]
@@ -97,7 +97,7 @@ def _bounds(prediction: Prediction, path: Path, restrictions: Sequence[Restricti
 
 
 def _end(bound: Any, is_open: bool, inwards: float) -> float:
-    """An end of an interval as a number that lies in it; infinite where there is no bound."""
+    """A bound of an interval as a number in it; infinite where it is unbounded."""
     if bound is None:
         return -inwards
     return float(np.nextafter(float(bound), inwards)) if is_open else float(bound)

@@ -83,7 +83,7 @@ class UniquePairs:
         codes |= {(entity, slot): int(predicted[kind][row]) for _, kind, row, entity, slot in order}
         probabilities: dict[int, float] = {}
         for _, kind, row, entity, slot in order:
-            of_kind = beliefs.kinds[kind]
+            asked = beliefs.kinds[kind]
             partners = [
                 (partner, codes[entity, partner]) for partner in self.partners[slot] if (entity, partner) in codes
             ]
@@ -91,11 +91,11 @@ class UniquePairs:
                 _labels_of_others(pairs, slot, partners, ids[entity]) for pairs in (self.given, self.filled)
             )
             if given or filled:
-                belief = of_kind.belief.pick(torch.tensor([row], device=batch.slot.device))
+                belief = asked.belief.pick(torch.tensor([row], device=batch.slot.device))
                 shares = shrinker.label_probabilities(slot, belief)
                 code = likeliest(shares, given | filled)
                 code = likeliest(shares, given) if code is None else code
-                probabilities[int(of_kind.tokens[row])] = 0.0 if code is None else probability_of(shares, code, given)
+                probabilities[int(asked.tokens[row])] = 0.0 if code is None else probability_of(shares, code, given)
                 if code is not None:
                     resolved[kind][row], codes[entity, slot] = code, code
             for partner, label in partners:
@@ -108,9 +108,9 @@ class UniquePairs:
         """The asked tokens of keys: the negative probability of the predicted label, the kind and its row, entity, slot."""
         for kind in LABELS:
             if kind in beliefs.kinds:
-                of_kind = beliefs.kinds[kind]
-                probabilities = of_kind.belief.log_prob(predicted[kind]).exp().tolist()
-                places = zip(batch.entity[of_kind.tokens].tolist(), batch.slot[of_kind.tokens].tolist(), strict=True)
+                asked = beliefs.kinds[kind]
+                probabilities = asked.belief.log_prob(predicted[kind]).exp().tolist()
+                places = zip(batch.entity[asked.tokens].tolist(), batch.slot[asked.tokens].tolist(), strict=True)
                 for row, (entity, slot) in enumerate(places):
                     if slot in self.partners:
                         yield -probabilities[row], kind, row, entity, slot

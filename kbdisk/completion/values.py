@@ -1,4 +1,4 @@
-"""Values: from a prediction to what has to stand in the entity.
+"""Values: from a prediction to the values that are written in the entity.
 
 A value is built from its leaves, in the form that the knowledge base has for such values, or the reason is given why it has no
 place. A value that breaks the schema is not filled in, and no given value is changed. With a new part come the type, unit or
@@ -33,7 +33,7 @@ from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.names import last_word
 
 OCCUPIED = "something stands there already, and given values are never changed"
-UNSEEN = "likeliest is a value that was never met"
+UNSEEN = "most likely a value that no training entity has"
 WITHOUT_PARTS = "nothing of its parts can be predicted"
 
 PlaceValue = Callable[
@@ -42,7 +42,7 @@ PlaceValue = Callable[
 
 
 class Placer:
-    """Puts values into entities."""
+    """Places values in entities, in the form of their properties."""
 
     def __init__(self, schema: Schema, place_value: PlaceValue, estimate: str) -> None:
         self.schema, self.place_value, self.estimate = schema, place_value, estimate
@@ -86,7 +86,7 @@ class Placer:
             return None
 
     def value_of(self, prediction: Prediction, leaves: Mapping[Path, Any], given: Mapping[Path, Any]) -> Any:
-        """The value of the property as a whole, the given parts included; ValueError where it is none."""
+        """The value of the whole property, with the given parts; ValueError where it is not a valid value."""
         gap, top = prediction.gap, prediction.gap.field.top
         kind = gap.field.schema_property.kind
         if not leaves or not _is_complete(prediction, leaves):
@@ -161,7 +161,7 @@ def in_written_units(kind: Kind, top: Path, value: Any, answers: Mapping[Path, E
 
 
 def _is_complete(prediction: Prediction, leaves: Mapping[Path, Any]) -> bool:
-    """Whether every part that a value needs is there. A list needs none of its parts."""
+    """Whether a value has every required part. No part of a list is required."""
     return prediction.gap.field.is_list or prediction.tokens.keys() <= leaves.keys()
 
 
@@ -295,7 +295,7 @@ class SharedWords:
 
 @lru_cache(4096)
 def _states_meaning(key: str) -> bool:
-    """Whether a key is named like one that states how a value is meant: priceCurrency and unit_code, not unitPrice."""
+    """Whether the name of a key says that it holds a type, unit or currency: priceCurrency and unit_code, not unitPrice."""
     words = WORD.findall(last_word(key))
     return MEANING.fullmatch(" ".join(words).lower()) is not None
 
@@ -305,7 +305,7 @@ def _parts_and_lists(path: Path, items: Iterable[tuple[Any, Any]]) -> list[tuple
 
 
 def _is_blank(tree: Tree, place: Path) -> bool:
-    """Whether nothing stands at a place."""
+    """Whether a place has no value."""
     try:
         value = at(tree, place)
     except KeyError:

@@ -1,8 +1,8 @@
 """Why a value was, or would be, filled in: the parts of its confidence, and its attribution.
 
-The question is about one property of one entity, a composite as a whole. A value that stands there is hidden, with all that
-would give it away, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no
-model predicts the value. Otherwise the value is predicted as completing does it, and attributed by `attribution`.
+The question is about one property of one entity, a composite as a whole. A given value is hidden, with everything that would
+reveal it, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no model predicts the
+value. Otherwise the value is predicted as in completing, and attributed by `attribution`.
 
 T tokens
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ from kbdisk.completion.reasons import (
     brief,
     rounded,
 )
+from kbdisk.completion.recalibration import calibrations_of
 from kbdisk.completion.rules import RuleFiller
 from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
 from kbdisk.completion.values import Placer, by_name, in_written_units
@@ -44,6 +45,7 @@ from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import THRESHOLD
+from kbdisk.evaluation.drift import Drift
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.metrics import unit_of
 from kbdisk.model.estimates import decode_codes
@@ -97,8 +99,19 @@ class Question:
         self.schema_property: Property = self.schema_class.properties[self.property_path]
         self.given, self.given_by = self._given()
 
+    @cached_property
+    def decider(self) -> Decider:
+        """Decides as completing the source would: entities unlike the training data have a calibration of their own."""
+        config = CompletionConfig()
+        if not self.entities:
+            return Decider(self.trained, config)
+        calibrations = calibrations_of(self.trained, self.entities, config)
+        drift = Drift(self.schema, self.codec, self.trained.record.unlike_level)
+        is_unlike = bool(drift.unlike(self.entity, self.reading))
+        return Decider(self.trained, config, calibrations.unlike if is_unlike else calibrations.like)
+
     def _given_at(self, path: Path) -> Any:
-        """The given value at the path of what is filled as one."""
+        """The given value at the path of a field."""
         return part_of(self.schema_property.kind, self.given, path[len(self.property_path) :])
 
     @property
@@ -128,8 +141,8 @@ class Question:
         if not any(rule.target == self.property_path for rule in self.schema.rules or ()):
             return None
         hidden = self._without_value()
-        others = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
-        rule_filler = RuleFiller(self.schema, others, "likely")
+        source_entities = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
+        rule_filler = RuleFiller(self.schema, source_entities, "likely")
         is_asked = bool(self.given_by) or self.property_path in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.occupied, *self.reading.absent, *made} - {self.property_path}
@@ -153,11 +166,7 @@ class Question:
         if gap is None:
             return None
         [[prediction]] = self._predictor(self.trained, fields).predict(self._batch(gap), [self.reading.id], [[gap]], 0)
-        return (
-            None
-            if prediction.presence is None
-            else Decider(self.trained, CompletionConfig()).presence(gap, prediction.presence)
-        )
+        return None if prediction.presence is None else self.decider.presence(gap, prediction.presence)
 
     def _by_formula(self) -> Why | None:
         hidden = self._without_value()
@@ -203,7 +212,7 @@ class Question:
         trained = self.trained.before_refit if is_hidden else self.trained
         batch = self._batch(gap)
         predictor = self._predictor(trained, fields)
-        judged = judgement(trained, predictor, batch, self.reading.id, gap)
+        judged = judgement(self.decider, predictor, batch, self.reading.id, gap)
         prediction = judged.prediction
         tokens = self._tokens(batch, prediction)
         lead = max(tokens.values(), key=lambda token: self._slot(int(batch.slot[token])).fill)
@@ -265,7 +274,9 @@ class Question:
     def _why_none(self, fields: Fields, target: Path) -> str:
         field, left_out = fields.fields.get(pattern(target)), self.codec.left_out.items()
         reasons = (
-            reason for (of, path), reason in left_out if of == self.schema_class.name and are_nested(path, target)
+            reason
+            for (class_name, path), reason in left_out
+            if class_name == self.schema_class.name and are_nested(path, target)
         )
         return (field.why_not if field is not None else "") or next(reasons, "no value to learn from")
 
@@ -275,8 +286,8 @@ class Question:
         slots = {spot.slot: spot.path for spot in gap.spots}
         hidden = {leaf for leaf in reading.leaves if is_below(leaf, gap.path) and (leaf in slots.values())}
         batch = self._encoded(reading, [slot for slot, path in slots.items() if path not in hidden])
-        there = set(batch.slot.tolist())
-        if uncoded := {path for slot, path in slots.items() if path in hidden and slot not in there}:
+        encoded_slots = set(batch.slot.tolist())
+        if uncoded := {path for slot, path in slots.items() if path in hidden and slot not in encoded_slots}:
             leaves = {leaf: value for leaf, value in reading.leaves.items() if leaf not in uncoded}
             asked = [slot for slot, path in slots.items() if path not in leaves]
             batch = self._encoded(reading._replace(leaves=leaves), asked)
@@ -417,7 +428,7 @@ def _without(tree: Tree, path: Path) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A prediction, the probability that the entity has the property, and the probability that the value is right if so."""
+    """A prediction, with the presence of the property and the correctness of the value."""
 
     prediction: Prediction
     presence: float | None
@@ -431,8 +442,8 @@ def _presence_parts(trained: Trained, prediction: Prediction) -> PresenceParts |
     return PresenceParts(*map(brief, (*prediction.presence_parts, float(trained.presence_trees.weight))))
 
 
-def judgement(trained: Trained, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
-    """The prediction for one gap of one entity as completing would have it, by the given values alone."""
+def judgement(decider: Decider, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
+    """The prediction for a gap of an entity as in completing, from the given values alone."""
     [[prediction]] = predictor.predict(batch, [id], [[gap]], 0)
-    decision = Decider(trained, CompletionConfig()).decided(prediction)
+    decision = decider.decided(prediction)
     return Judgement(decision.prediction, decision.presence, decision.correctness, decision.why_not)

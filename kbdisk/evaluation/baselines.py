@@ -1,7 +1,7 @@
 """Baselines: simple predictors of a leaf from the other leaves of its entity. The protocol, and the constant predictor.
 
-A baseline implements `learn` and `predict_leaf`. Both see entities leaf by leaf, as `Reading`s. The readings that `predict_leaf` gets
-lack the leaf and all that is hidden with it, and `learn` may not use what is hidden with a leaf to predict it.
+A baseline implements `learn` and `predict_leaf`. Both see entities leaf by leaf, as `Reading`s. The readings that `predict_leaf`
+gets lack the leaf and all leaves hidden with it, and `learn` may not use the leaves hidden with a leaf to predict it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Estimate: TypeAlias = Literal["mean", "median"]
 class Prediction(NamedTuple):
     """A predicted value of a leaf."""
 
-    value: Any  # of a number its median, as near as the baseline comes to it; None: nothing can be predicted
+    value: Any  # of a number an estimate of the median; None where the baseline has no prediction
     mean: float | None = None  # of a number
 
 
@@ -68,7 +68,7 @@ class Baseline(ABC):
 
     @abstractmethod
     def learn(self, readings: Sequence[Reading], graph: Graph | None, seed: int, watch: Progress | None) -> None:
-        """Learn to predict every leaf of `hidden` without what is hidden with it; leaves left out go to `left_out`."""
+        """Learn to predict each leaf of `hidden` without the leaves hidden with it; leaves that it cannot predict go to `left_out`."""
 
     @abstractmethod
     def predict_leaf(self, leaf: Leaf, readings: Sequence[Reading]) -> list[Prediction]:
@@ -80,12 +80,15 @@ class Baseline(ABC):
         """The predicted value of a leaf of each entity from all of its others, whether or not it has one; None: no prediction."""
         leaf = (of, path)
         readings = [read(self.schema, entity) for entity in entities]
-        of_class = [
+        chosen = [
             self._without(leaf, reading) for reading in readings if reading is not None and reading.class_name == of
         ]
-        made = iter(self.predict_leaf(leaf, of_class) if leaf in self.hidden else [NO_PREDICTION] * len(of_class))
+        leaf_predictions = iter(
+            self.predict_leaf(leaf, chosen) if leaf in self.hidden else [NO_PREDICTION] * len(chosen)
+        )
         predictions = [
-            next(made) if reading is not None and reading.class_name == of else NO_PREDICTION for reading in readings
+            next(leaf_predictions) if reading is not None and reading.class_name == of else NO_PREDICTION
+            for reading in readings
         ]
         return [
             prediction.mean if estimate == "mean" and prediction.mean is not None else prediction.value
@@ -93,9 +96,9 @@ class Baseline(ABC):
         ]
 
     def complete(self, entities: Iterable[Entity]) -> Iterator[Completion]:
-        """Each entity with its gaps filled, except text, lists, and what is known not to be."""
-        rest = iter(entities)
-        while batch := list(islice(rest, COMPLETED_AT_ONCE)):
+        """Each entity with its gaps filled, except text, lists, and values that are known to be absent."""
+        remaining = iter(entities)
+        while batch := list(islice(remaining, COMPLETED_AT_ONCE)):
             readings = [read(self.schema, entity) for entity in batch]
             predicted: list[dict[Path, Any]] = [{} for _ in batch]
             for leaf in self.hidden:
@@ -104,8 +107,8 @@ class Baseline(ABC):
                     for number, reading in enumerate(readings)
                     if reading is not None and self._lacks(reading, leaf)
                 ]
-                of_leaf = [reading for number in lacking if (reading := readings[number]) is not None]
-                for number, prediction in zip(lacking, self.predict_leaf(leaf, of_leaf), strict=True):
+                lacking_readings = [reading for number in lacking if (reading := readings[number]) is not None]
+                for number, prediction in zip(lacking, self.predict_leaf(leaf, lacking_readings), strict=True):
                     if prediction.value is not None:
                         predicted[number][leaf[1]] = nearest_valid(self.leaf(leaf), prediction.value)
             for entity, reading, leaves in zip(batch, readings, predicted, strict=True):
@@ -126,10 +129,10 @@ class Baseline(ABC):
         for reading in readings:
             by_class.setdefault(reading.class_name, {}).update(dict.fromkeys(reading.leaves))
         return {
-            (of, path): leaves_hidden_with(path, paths)
-            for of, paths in by_class.items()
+            (class_name, path): leaves_hidden_with(path, paths)
+            for class_name, paths in by_class.items()
             for path in paths
-            if (place := self.places.get(Source(of, pattern(path)))) is not None and not place.given
+            if (place := self.places.get(Source(class_name, pattern(path)))) is not None and not place.given
         }
 
     def _without(self, leaf: Leaf, reading: Reading) -> Reading:
@@ -138,24 +141,32 @@ class Baseline(ABC):
 
     def _lacks(self, reading: Reading, leaf: Leaf) -> bool:
         """Whether an entity lacks a leaf that is to be filled."""
-        of, path = leaf
-        if reading.class_name != of or path in reading.leaves or isinstance(self.leaf(leaf), Text):
+        class_name, path = leaf
+        if reading.class_name != class_name or path in reading.leaves or isinstance(self.leaf(leaf), Text):
             return False
-        property = self.places[Source(of, pattern(path))].property
-        kind = self.schema.classes[of].properties[property].kind
+        property = self.places[Source(class_name, pattern(path))].property
+        kind = self.schema.classes[class_name].properties[property].kind
         return not isinstance(kind, Listed | Mapped) and property not in {*reading.occupied, *reading.absent}
 
     def _filled(self, reading: Reading, leaves: Mapping[Path, Any]) -> Iterator[tuple[Path, Filled]]:
         """Predicted leaves as whole properties, with their known parts; invalid values such as 30 February are left out."""
         properties = self.schema.classes[reading.class_name].properties
-        for at in dict.fromkeys(self.places[Source(reading.class_name, pattern(path))].property for path in leaves):
-            known = {path: value for path, value in reading.leaves.items() if path[: len(at)] == at}
-            parts = {path[len(at) :]: value for path, value in {**known, **leaves}.items() if path[: len(at)] == at}
+        for property_path in dict.fromkeys(
+            self.places[Source(reading.class_name, pattern(path))].property for path in leaves
+        ):
+            known = {
+                path: value for path, value in reading.leaves.items() if path[: len(property_path)] == property_path
+            }
+            parts = {
+                path[len(property_path) :]: value
+                for path, value in {**known, **leaves}.items()
+                if path[: len(property_path)] == property_path
+            }
             try:
-                value = apply_kind(properties[at].kind, join_kind(properties[at].kind, parts))
+                value = apply_kind(properties[property_path].kind, join_kind(properties[property_path].kind, parts))
             except ValueError:
                 continue
-            yield at, Filled(value)
+            yield property_path, Filled(value)
 
 
 class ConstantBaseline(Baseline):
@@ -168,8 +179,10 @@ class ConstantBaseline(Baseline):
             for path, value in reading.leaves.items():
                 if (reading.class_name, path) in values:
                     values[reading.class_name, path].append(value)
-        self.left_out |= {leaf: "no value to learn from" for leaf, of_leaf in values.items() if not of_leaf}
-        constants = {leaf: fit_constant(self.kind(leaf), of_leaf) for leaf, of_leaf in values.items() if of_leaf}
+        self.left_out |= {leaf: "no value to learn from" for leaf, leaf_values in values.items() if not leaf_values}
+        constants = {
+            leaf: fit_constant(self.kind(leaf), leaf_values) for leaf, leaf_values in values.items() if leaf_values
+        }
         self.predictions = {leaf: Prediction(constant.value, constant.mean) for leaf, constant in constants.items()}
         if watch is not None:
             watch(len(values), len(values))
@@ -180,10 +193,10 @@ class ConstantBaseline(Baseline):
 
 
 def leaves_hidden_with(path: Path, paths: Collection[Path]) -> frozenset[Path]:
-    """A leaf itself, and the other leaves that would reveal it: for the length of a list, its places."""
+    """A leaf itself, and the other leaves that would give it away: for the length of a list, its places."""
     return frozenset([path, *(other for other in paths if any(count == path for count, _ in counts_of(other)))])
 
 
 def nearest_valid(leaf: Any, value: Any) -> Any:
-    """A predicted number as the schema has numbers there: whole, with so many decimals, within its bounds."""
+    """The number nearest to a predicted one that the schema allows: an integer, with so many decimals, within its bounds."""
     return nearest(leaf, float(value)) if isinstance(leaf, Number) else value

@@ -16,7 +16,7 @@ an entity that lacks the property. By how much depends on how many values a know
 so the odds q / (1 - q) are divided by three. An entity that looks like those that have the property still has presence 1. A blank cell
 is a place for a value, and its r may be any.
 
-Evidence that a property should be filled by default: on held-out statements, writing those whose confidence reaches the
+A property is filled by default if that is a gain: on held-out statements, writing those whose confidence reaches the
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses three
 times what a right one gains. This is measured with cross-fitted confidences.
 
@@ -41,7 +41,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 THRESHOLD = 0.5  # of the confidence, where the user states none
 THRESHOLDS = (0.9, 0.75, 0.5)  # that a summary shows
-# of a property whose statements from THRESHOLD on do not pay: the first one from which on they do
+# thresholds of a property whose statements have no gain from THRESHOLD on: the first from which on they have one
 RAISED_THRESHOLDS = (0.6, 0.7, 0.8, 0.9)
 FOLDS = 5
 BINS = 10  # of confidence
@@ -49,23 +49,23 @@ WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the prior of the offsets, in log odds
 WIDTHS_BY_CLASS = (0.0, 0.3, 1.0, 3.0)  # of the prior of the offsets of classes around their property's
 PRIOR_OF_LINE = 1.0  # precision of the prior of intercept and slope, around 0 and 1
 MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
-USUAL = 0.25  # quantile, among the entities that have a property, of the presence that is usual
-MIN_USUAL = 0.8
+RECORDED_QUANTILE = 0.25  # the recorded share is this quantile of the presence of entities that have the property
+MIN_RECORDED_SHARE = 0.8
 UNRECORDED_ODDS = 1 / 3  # odds that a value is not recorded where there is one, beside where there is none
 MIN_OUTCOMES = 10  # from which on anything is calibrated
-WRONG_COST = 3.0  # what a wrong statement loses, where a right one gains 1
-NOISE = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
-SIMPLER = 1.0  # nats of cross-validation that a wider prior has to gain
+WRONG_COST = 3.0  # the loss of a wrong statement; a right one gains 1
+MIN_GAIN_IN_ERRORS = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
+MIN_GAIN_OF_WIDER_PRIOR = 1.0  # nats of cross-validation that a wider prior has to gain
 PRIOR_STATEMENTS = 2.0  # imagined statements, half of them wrong, in every estimate of a gain
 PRIOR_OF_PRECISION = 20.0  # imagined statements, as often right as those of all properties, in a property's precision
-STEPS, CLOSE = 100, 1e-9  # of Newton's method
+MAX_NEWTON_STEPS, NEWTON_TOLERANCE = 100, 1e-9
 
 
 class Outcome(NamedTuple):
     """A statement about a held-out entity that completion would make, and whether it would be right."""
 
     property: Key
-    presence: float | None  # the model's; None where it has no opinion
+    presence: float | None  # the model's; None where it predicts none
     correctness: float | None  # the model's; None where it makes no statement
     right: float | None  # 0 to 1; of a set the share of its members; None where the entity lacks the property
     constant: float | None  # how right the constant would be; None where the entity lacks the property
@@ -77,23 +77,23 @@ class Outcome(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A held-out statement, as it was judged."""
+    """A held-out statement, with its confidence and whether it was right."""
 
     confidence: float  # cross-fitted
-    unknown: float  # of an entity that lacks the property the probability that it has it all the same
+    unknown: float  # the probability that an entity without a recorded value has the property
     right: float  # 0 where the entity lacks the property
     constant: float  # how right the constant would have been
     weight: float
 
     @property
     def counted(self) -> float:
-        """How much it counts in a precision: less where it is about an entity that may have the property unrecorded."""
+        """Its weight in a precision, reduced where the entity may have the property without a recorded value."""
         return self.weight * (1 - self.unknown)
 
 
 @dataclass(frozen=True)
 class Line:
-    """Log odds to log odds: a slope and an intercept for all properties, and offsets for each and for its classes."""
+    """A line from log odds to log odds: slope and intercept for all properties, offsets for each property and its classes."""
 
     slope: float = 1.0
     intercept: float = 0.0
@@ -117,7 +117,7 @@ class Line:
         weights: Floats,
         classes: Sequence[str] | None = None,
     ) -> Self:
-        """The line under which the truth (n,), 0 to 1, is likeliest; without `classes` (n,) no class has its own offset."""
+        """Fit the line by maximum likelihood of the truth (n,), 0 to 1; without `classes` (n,) no class has its own offset."""
         if len(keys) < MIN_OUTCOMES or weights.sum() == 0:
             return cls()
         properties, place = _numbered(keys)
@@ -127,10 +127,12 @@ class Line:
             sum(data.cost(data.fitted(width, fold != held_out), fold == held_out) for held_out in range(FOLDS))
             for width in WIDTHS
         ]
-        width = next(width for width, cost in zip(WIDTHS, costs, strict=True) if cost <= min(costs) + SIMPLER)
+        width = next(
+            width for width, cost in zip(WIDTHS, costs, strict=True) if cost <= min(costs) + MIN_GAIN_OF_WIDER_PRIOR
+        )
         everything = np.ones(len(keys), dtype=bool)
         parameters = data.fitted(width, everything)
-        if parameters[1] < 0:  # what the model says has nothing to do with the truth
+        if parameters[1] < 0:  # the model's log odds do not predict the truth
             data = data._replace(odds=np.zeros_like(data.odds))
             parameters = data.fitted(width, everything)
             parameters[1] = 0.0
@@ -139,7 +141,7 @@ class Line:
         return cls(float(parameters[1]), float(parameters[0]), offsets, by_class)
 
     def then(self, other: Line) -> Line:
-        """This line, then another on its log odds: a line, too."""
+        """The composition of this line and another, which is a line, too."""
         keys = {**self.offsets, **other.offsets}
         offsets = {key: other.slope * self.offsets.get(key, 0.0) + other.offsets.get(key, 0.0) for key in keys}
         pairs = {**self.by_class, **other.by_class}
@@ -147,25 +149,25 @@ class Line:
         return Line(other.slope * self.slope, other.slope * self.intercept + other.intercept, offsets, by_class)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
-        offsets = [[of, path, round(offset, 6)] for (of, path), offset in self.offsets.items()]
+        """The line as plain data."""
+        offsets = [[class_name, path, round(offset, 6)] for (class_name, path), offset in self.offsets.items()]
         by_class = [[name, *key, round(offset, 6)] for (name, key), offset in self.by_class.items()]
         return {"slope": self.slope, "intercept": self.intercept, "offsets": offsets, "by_class": by_class}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
-        offsets = {(of, path): offset for of, path, offset in data["offsets"]}
-        by_class = {(name, (of, path)): offset for name, of, path, offset in data["by_class"]}
+        """The line of plain data."""
+        offsets = {(class_of_key, path): offset for class_of_key, path, offset in data["offsets"]}
+        by_class = {(name, (class_of_key, path)): offset for name, class_of_key, path, offset in data["by_class"]}
         return cls(data["slope"], data["intercept"], offsets, by_class)
 
 
 @dataclass(frozen=True)
 class Presence:
-    """The probability that an entity has a property, by the model's own.
+    """Calibrated presence: the probability that an entity has a property, from the model's presence.
 
-    `usual` is the calibrated presence of entities that have the property: of those of a class where it has enough, under the
-    class and the property, and of all under the property alone.
+    `usual` is the recorded share of each property, estimated by the calibrated presence of entities that have it;
+    `usual_by_class` that of a property among the entities of a class, where there are enough.
     """
 
     line: Line = Line()
@@ -173,63 +175,63 @@ class Presence:
     usual_by_class: Mapping[tuple[str, Key], float] = field(default_factory=dict)
 
     def __call__(self, key: Key, presence: float | None, class_name: str = "", *, has_place: bool = False) -> float:
-        """`has_place`: the entity has a place for a value, such as a blank cell."""
+        """The calibrated presence; `has_place`: the entity has a place for a value, such as a blank cell."""
         if presence is None:
             return 1.0
         recorded = self.line(key, presence, class_name)
         usual = self.usual_by_class.get((class_name, key), self.usual.get(key))
         if usual is None:
             return recorded
-        has_property = min(recorded / max(usual, 1e-6 if has_place else MIN_USUAL), 1.0)
+        has_property = min(recorded / max(usual, 1e-6 if has_place else MIN_RECORDED_SHARE), 1.0)
         return UNRECORDED_ODDS * has_property / (UNRECORDED_ODDS * has_property + (1 - has_property))
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
-        """Learn from outcomes of which the presence is known."""
-        known = [outcome for outcome in outcomes if outcome.presence is not None]
+        """Fit to the outcomes whose presence is known."""
+        outcomes_with_presence = [outcome for outcome in outcomes if outcome.presence is not None]
         line = Line.fit(
-            [outcome.property for outcome in known],
-            np.array([outcome.presence for outcome in known], dtype=np.float64),
-            np.array([float(outcome.right is not None) for outcome in known]),
-            np.array([outcome.weight for outcome in known]),
-            [outcome.class_name for outcome in known],
+            [outcome.property for outcome in outcomes_with_presence],
+            np.array([outcome.presence for outcome in outcomes_with_presence], dtype=np.float64),
+            np.array([float(outcome.right is not None) for outcome in outcomes_with_presence]),
+            np.array([outcome.weight for outcome in outcomes_with_presence]),
+            [outcome.class_name for outcome in outcomes_with_presence],
         )
-        of_all: dict[Key, list[float]] = {}
-        by_class: dict[tuple[str, Key], list[float]] = {}
-        for outcome in known:
+        property_presences: dict[Key, list[float]] = {}
+        class_presences: dict[tuple[str, Key], list[float]] = {}
+        for outcome in outcomes_with_presence:
             if outcome.right is not None and outcome.presence is not None:
                 key, name = outcome.property, outcome.class_name
                 presence = line(key, outcome.presence, name)
-                of_all.setdefault(key, []).append(presence)
-                by_class.setdefault((name, key), []).append(presence)
+                property_presences.setdefault(key, []).append(presence)
+                class_presences.setdefault((name, key), []).append(presence)
         return cls(
             line,
-            {key: float(np.quantile(presences, USUAL)) for key, presences in of_all.items()},
+            {key: float(np.quantile(presences, RECORDED_QUANTILE)) for key, presences in property_presences.items()},
             {
-                pair: float(np.quantile(presences, USUAL))
-                for pair, presences in by_class.items()
+                pair: float(np.quantile(presences, RECORDED_QUANTILE))
+                for pair, presences in class_presences.items()
                 if len(presences) >= MIN_OUTCOMES
             },
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The presence as plain data."""
         usual = [[*key, round(presence, 6)] for key, presence in self.usual.items()]
         by_class = [[name, *key, round(presence, 6)] for (name, key), presence in self.usual_by_class.items()]
         return {"line": self.line.to_json(), "usual": usual, "usual_by_class": by_class}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The presence of plain data."""
         return cls(
             Line.from_json(data["line"]),
-            {(of, path): presence for of, path, presence in data["usual"]},
-            {(name, (of, path)): presence for name, of, path, presence in data["usual_by_class"]},
+            {(class_of_key, path): presence for class_of_key, path, presence in data["usual"]},
+            {(name, (class_of_key, path)): presence for name, class_of_key, path, presence in data["usual_by_class"]},
         )
 
 
 class _Data(NamedTuple):
-    """What a line is fitted to. Parameters: intercept, slope, and an offset for each of K properties."""
+    """The data that a line is fitted to. Parameters: intercept, slope, and an offset for each of K properties."""
 
     odds: Floats  # (n,)
     place: Ints  # (n,) of the property
@@ -244,20 +246,20 @@ class _Data(NamedTuple):
         parameters = np.zeros(2 + self.size)
         parameters[1] = 1.0
         precision = 1 / width**2
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             chance = _sigmoid(line @ parameters[:2] + parameters[2:][place])
             error, curve = weights * (chance - truth), weights * np.maximum(chance * (1 - chance), 1e-6)
             gradient = line.T @ error + PRIOR_OF_LINE * (parameters[:2] - (0, 1))
-            of_offsets = np.bincount(place, error, self.size) + precision * parameters[2:]
+            offset_gradient = np.bincount(place, error, self.size) + precision * parameters[2:]
             diagonal = np.bincount(place, curve, self.size) + precision  # (K,)
             cross = np.stack([np.bincount(place, curve * column, self.size) for column in line.T], 1)  # (K, 2)
-            of_line = (line * curve[:, None]).T @ line + PRIOR_OF_LINE * np.eye(2)
-            reduced = of_line - cross.T @ (cross / diagonal[:, None])
-            step = np.linalg.solve(reduced, gradient - cross.T @ (of_offsets / diagonal))
-            of_places = (of_offsets - cross @ step) / diagonal
-            size = max(1.0, np.abs(np.concatenate([step, of_places])).max() / 2)  # far from the optimum shorter steps
-            parameters -= np.concatenate([step, of_places]) / size
-            if np.abs(np.concatenate([step, of_places])).max() < CLOSE:
+            line_hessian = (line * curve[:, None]).T @ line + PRIOR_OF_LINE * np.eye(2)
+            reduced = line_hessian - cross.T @ (cross / diagonal[:, None])
+            step = np.linalg.solve(reduced, gradient - cross.T @ (offset_gradient / diagonal))
+            offset_step = (offset_gradient - cross @ step) / diagonal
+            size = max(1.0, np.abs(np.concatenate([step, offset_step])).max() / 2)  # far from the optimum shorter steps
+            parameters -= np.concatenate([step, offset_step]) / size
+            if np.abs(np.concatenate([step, offset_step])).max() < NEWTON_TOLERANCE:
                 break
         return parameters
 
@@ -271,20 +273,20 @@ class _Data(NamedTuple):
 
 
 def _numbered(names: Sequence[Any]) -> tuple[list[Any], Ints]:
-    """The different ones of some names, and (n,) the number of each among them."""
+    """The distinct names, and (n,) the number of each name among them."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return list(numbers), np.array([numbers[name] for name in names], dtype=np.int64)
 
 
 def _cost(odds: Floats, truth: Floats, weights: Floats) -> float:
-    """-log p."""
+    """-log p of the truth under log odds."""
     return float((weights * (np.logaddexp(0, odds) - truth * odds)).sum())
 
 
 def _offsets_by_class(
     data: _Data, parameters: Floats, pairs: Sequence[tuple[str, Key]]
 ) -> dict[tuple[str, Key], float]:
-    """What each class adds to a line with its properties' offsets; nothing where cross-validation gains nothing by it."""
+    """The offsets of classes around those of their properties; empty where cross-validation prefers none."""
     names, place = _numbered(pairs)
     if len(names) == len({key for _, key in names}):  # each property is of one class
         return {}
@@ -296,13 +298,13 @@ def _offsets_by_class(
         if width == 0:
             return offsets
         where = place[chosen]
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             chance = _sigmoid(odds[chosen] + offsets[where])
             gradient = np.bincount(where, weights[chosen] * (chance - truth[chosen]), len(names)) + offsets / width**2
             curve = np.bincount(where, weights[chosen] * np.maximum(chance * (1 - chance), 1e-6), len(names))
             step = (gradient / (curve + 1 / width**2)).clip(-1, 1)
             offsets -= step
-            if np.abs(step).max() < CLOSE:
+            if np.abs(step).max() < NEWTON_TOLERANCE:
                 break
         return offsets
 
@@ -314,14 +316,18 @@ def _offsets_by_class(
             test = fold == held_out
             cost += _cost(odds[test] + offsets[place[test]], truth[test], weights[test])
         costs.append(cost)
-    width = next(width for width, cost in zip(WIDTHS_BY_CLASS, costs, strict=True) if cost <= min(costs) + SIMPLER)
+    width = next(
+        width
+        for width, cost in zip(WIDTHS_BY_CLASS, costs, strict=True)
+        if cost <= min(costs) + MIN_GAIN_OF_WIDER_PRIOR
+    )
     if width == 0:
         return {}
     return dict(zip(names, fitted(width, np.ones(len(odds), dtype=bool)).tolist(), strict=True))
 
 
-class Evidence(NamedTuple):
-    """What writing a property's statements gains on held-out entities, per statement, and the standard errors of these."""
+class Gain(NamedTuple):
+    """The gains per statement of writing a property's statements on held-out entities, with their standard errors."""
 
     statements: int  # about values that the entities have
     lacking: int
@@ -331,17 +337,17 @@ class Evidence(NamedTuple):
     error_over_constant: float
 
     @property
-    def suffices(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether both gains are above 0 by more than noise."""
         return (
-            self.over_nothing > NOISE * self.error_over_nothing
-            and self.over_constant > NOISE * self.error_over_constant
+            self.over_nothing > MIN_GAIN_IN_ERRORS * self.error_over_nothing
+            and self.over_constant > MIN_GAIN_IN_ERRORS * self.error_over_constant
         )
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Presence, correctness and intervals calibrated, and the statements that evidence and thresholds are measured on."""
+    """Presence, correctness and intervals calibrated, and the statements that gains and thresholds are measured on."""
 
     presence: Presence = Presence()
     correctness: Line = Line()
@@ -350,13 +356,13 @@ class Calibration:
 
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
-        """Learn from the outcomes of a trial."""
+        """Fit to the outcomes of a trial of completion on held-out values: `kbdisk.completion.trial.outcomes_of`."""
         presence, correctness = Presence.fit(outcomes), fit_correctness(outcomes)
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
         for held_out in range(FOLDS):
-            others = [outcome for outcome, number in zip(outcomes, fold, strict=True) if number != held_out]
-            without = cls(Presence.fit(others), fit_correctness(others))
+            training = [outcome for outcome, number in zip(outcomes, fold, strict=True) if number != held_out]
+            without = cls(Presence.fit(training), fit_correctness(training))
             for outcome, number in zip(outcomes, fold, strict=True):
                 if number == held_out:
                     statements.setdefault(outcome.property, []).append(without.judged(outcome))
@@ -364,7 +370,7 @@ class Calibration:
         return cls(presence, correctness, levels, statements)
 
     def adapted(self, outcomes: Sequence[Outcome]) -> Calibration:
-        """Itself, with correctness calibrated once more, on outcomes of other data; presence stays as it was learnt."""
+        """The calibration with correctness recalibrated on outcomes of other data; presence stays the same."""
         calibrated = [
             outcome
             if outcome.correctness is None
@@ -376,23 +382,25 @@ class Calibration:
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
         for held_out in range(FOLDS):
-            others = [outcome for outcome, number in zip(calibrated, fold, strict=True) if number != held_out]
-            without = Calibration(self.presence, fit_correctness(others))
+            training = [outcome for outcome, number in zip(calibrated, fold, strict=True) if number != held_out]
+            without = Calibration(self.presence, fit_correctness(training))
             for outcome, number in zip(calibrated, fold, strict=True):
                 if number == held_out:
                     statements.setdefault(outcome.property, []).append(without.judged(outcome))
         correctness = self.correctness.then(fit_correctness(calibrated))
         hidden = Counter(outcome.property for outcome in outcomes if outcome.right is not None)
-        measured = {key: of_property for key, of_property in statements.items() if hidden[key] >= MIN_OUTCOMES}
+        measured = {
+            key: property_statements for key, property_statements in statements.items() if hidden[key] >= MIN_OUTCOMES
+        }
         return Calibration(self.presence, correctness, self.levels, {**self.statements, **measured})
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was held out to learn from."""
+        """Whether it was fitted to any held-out values."""
         return bool(self.statements)
 
     def judged(self, outcome: Outcome) -> Statement:
-        """A statement with its confidence, and how right it was."""
+        """The statement of an outcome, with its calibrated confidence."""
         presence = self.presence(outcome.property, outcome.presence, outcome.class_name)
         stated = outcome.correctness
         correctness = 0.0 if stated is None else self.correctness(outcome.property, stated, outcome.class_name)
@@ -403,17 +411,17 @@ class Calibration:
         """The probability that a statement is right."""
         return self.presence(key, presence, class_name) * self.correctness(key, correctness, class_name)
 
-    def evidence(self, key: Key, threshold: float = THRESHOLD) -> Evidence | None:
-        """What writing a property gains; None where nothing of it was held out."""
+    def gain(self, key: Key, threshold: float = THRESHOLD) -> Gain | None:
+        """The gain of writing a property; None where none of its values was held out."""
         statements = self.statements.get(key)
         if not statements:
             return None
         confidence, unknown, right, constant, weight = np.array(statements).T
         weight = weight * (1 - unknown)
-        gain = (confidence >= threshold) * _gain(right)
-        nothing, beyond = _mean(gain, weight), _mean(gain - _gain(constant), weight)
+        gains = (confidence >= threshold) * _gain(right)
+        nothing, beyond = _mean(gains, weight), _mean(gains - _gain(constant), weight)
         lacking = int(((constant == 0) & (right == 0)).sum())
-        return Evidence(len(statements) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
+        return Gain(len(statements) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
 
     def precision(self, threshold: float, keys: Iterable[Key] | None = None) -> float | None:
         """The share of right statements among those of some properties that reach a threshold; None where none does."""
@@ -429,40 +437,42 @@ class Calibration:
         property that happen to be right are no measurement.
         """
         thresholds, right, weight = self._cumulated
-        of_all = (right + precision) / (weight + 1)
+        overall = (right + precision) / (weight + 1)
         if key is None:
-            reached = of_all >= precision
+            reached = overall >= precision
         else:
-            of_key, weight_of_key = _up_to(thresholds, self.statements.get(key, ()))
-            reached = (of_key + PRIOR_OF_PRECISION * of_all) / (weight_of_key + PRIOR_OF_PRECISION) >= precision
+            property_right, property_weight = _up_to(thresholds, self.statements.get(key, ()))
+            reached = (property_right + PRIOR_OF_PRECISION * overall) / (
+                property_weight + PRIOR_OF_PRECISION
+            ) >= precision
         return float(thresholds[reached].min()) if reached.any() else None
 
     @cached_property
     def _cumulated(self) -> tuple[Floats, Floats, Floats]:
-        """(n,) each confidence that a statement has, falling; how many statements that reach it are right, and how many count."""
+        """(n,) the confidences of statements, falling; how many statements that reach each are right, and how many count."""
         everything = [statement for statements in self.statements.values() for statement in statements]
         thresholds = np.unique([statement.confidence for statement in everything])[::-1]
         return thresholds, *_up_to(thresholds, everything)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The calibration as plain data."""
         return {
             "presence": self.presence.to_json(),
             "correctness": self.correctness.to_json(),
             "levels": self.levels.to_json(),
             "statements": [
                 {
-                    "class": of,
+                    "class": class_name,
                     "path": path,
                     "outcomes": [[round(number, 6) for number in statement] for statement in statements],
                 }
-                for (of, path), statements in self.statements.items()
+                for (class_name, path), statements in self.statements.items()
             ],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The calibration of plain data."""
         statements = {
             (row["class"], row["path"]): [Statement(*outcome) for outcome in row["outcomes"]]
             for row in data["statements"]
@@ -485,13 +495,13 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True)
 class Reliability:
-    """How the confidence of statements compares with the share of them that is right."""
+    """The reliability diagram: the confidence of statements beside the share of them that is right, in bins."""
 
     bins: Sequence[Bin]
 
     @classmethod
     def of(cls, statements: Iterable[Statement]) -> Self:
-        """Of statements in bins of equal width, empty ones left out."""
+        """Sort statements into bins of equal width, without empty bins."""
         by_bin: dict[int, list[Statement]] = {}
         for statement in statements:
             if statement.counted:
@@ -507,7 +517,7 @@ class Reliability:
     @property
     def weight(self) -> float:
         """How many statements there are."""
-        return math.fsum(each_bin.weight for each_bin in self.bins)
+        return math.fsum(confidence_bin.weight for confidence_bin in self.bins)
 
     @property
     def error(self) -> float | None:
@@ -516,8 +526,8 @@ class Reliability:
         return gaps / self.weight if self.bins else None
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
-        return {"calibration_error": self.error, "bins": [each_bin._asdict() for each_bin in self.bins]}
+        """The reliability as plain data."""
+        return {"calibration_error": self.error, "bins": [confidence_bin._asdict() for confidence_bin in self.bins]}
 
 
 def precision_of(statements: Sequence[Statement]) -> float | None:
@@ -540,18 +550,18 @@ def _up_to(thresholds: Floats, statements: Sequence[Statement]) -> tuple[Floats,
 
 def fit_correctness(outcomes: Sequence[Outcome]) -> Line:
     """The line of correctness, from the statements about what entities have."""
-    known = [outcome for outcome in outcomes if outcome.right is not None and outcome.correctness is not None]
+    stated = [outcome for outcome in outcomes if outcome.right is not None and outcome.correctness is not None]
     return Line.fit(
-        [outcome.property for outcome in known],
-        np.array([outcome.correctness for outcome in known], dtype=np.float64),
-        np.array([outcome.right for outcome in known], dtype=np.float64),
-        np.array([outcome.weight for outcome in known]),
-        [outcome.class_name for outcome in known],
+        [outcome.property for outcome in stated],
+        np.array([outcome.correctness for outcome in stated], dtype=np.float64),
+        np.array([outcome.right for outcome in stated], dtype=np.float64),
+        np.array([outcome.weight for outcome in stated]),
+        [outcome.class_name for outcome in stated],
     )
 
 
 def _gain(right: Floats) -> Floats:
-    """(n,) what statements gain: 1 where one is right, and less than nothing where it is wrong."""
+    """(n,) the gain of each statement: 1 where it is right, -WRONG_COST where it is wrong."""
     return np.asarray(right - WRONG_COST * (1 - right))
 
 
@@ -570,7 +580,7 @@ def _folds(count: int) -> Ints:
 
 
 def log_odds(probabilities: Floats) -> Floats:
-    """The log odds, none of them extreme."""
+    """The log odds, clipped."""
     chance = probabilities.clip(MIN_CHANCE, 1 - MIN_CHANCE)
     return np.asarray(np.log(chance / (1 - chance)).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
 

@@ -76,12 +76,12 @@ class GBDT(Baseline):
         self.features: dict[Leaf, list[str]] = {}  # the names of the columns that a leaf is predicted from
         self.models: dict[Leaf, LeafModel] = {}
         done = 0
-        for of in dict.fromkeys(of for of, _ in self.hidden):
-            of_class = [reading for reading in readings if reading.class_name == of]
-            self.columns[of] = Columns.fit(self._kinds(of, of_class), of_class, self.filled)
-            table = self.columns[of].table(of_class)
-            for leaf in (leaf for leaf in self.hidden if leaf[0] == of):
-                self._learn_leaf(leaf, of_class, table)
+        for class_name in dict.fromkeys(class_name for class_name, _ in self.hidden):
+            class_readings = [reading for reading in readings if reading.class_name == class_name]
+            self.columns[class_name] = Columns.fit(self._kinds(class_name, class_readings), class_readings, self.filled)
+            table = self.columns[class_name].table(class_readings)
+            for leaf in (leaf for leaf in self.hidden if leaf[0] == class_name):
+                self._learn_leaf(leaf, class_readings, table)
                 done += 1
                 if watch is not None:
                     watch(done, len(self.hidden))
@@ -400,7 +400,7 @@ MIN_SHARE_OF_TREES, MAX_LEARNING_RATE = 0.15, 0.2
 
 @dataclass(frozen=True)
 class BoostingTask:
-    """What trees learn: a table, the truth, and the loss."""
+    """The learning task of trees: a table, the truth, and the loss."""
 
     table: pandas.DataFrame
     truth: np.ndarray[Any, Any]

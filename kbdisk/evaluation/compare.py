@@ -93,7 +93,7 @@ class FittedBaselines:
         ]
 
     def to_json(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """How the model compares with each, as plain data."""
+        """The comparison of the model with each baseline, as plain data."""
         return {
             name: compare(name, rows) | {"seconds": self.seconds[name], "left_out": self.left_out(name)}
             for name in self.fitted
@@ -102,19 +102,22 @@ class FittedBaselines:
     def left_out(self, name: str) -> dict[str, str]:
         """The properties that a baseline cannot predict, by class and path, with the reasons."""
         reasons = self.fitted[name].left_out.items()
-        return {f"{of}.{show_pattern(path)}" if of else show_pattern(path): reason for (of, path), reason in reasons}
+        return {
+            f"{class_name}.{show_pattern(path)}" if class_name else show_pattern(path): reason
+            for (class_name, path), reason in reasons
+        }
 
 
 def training_entities(trained: Trained, partition: SourcePartition, name: str) -> list[Entity]:
     """The entities that a model was trained on; LoadError where a source does not have all of them."""
-    found = {trained.schema.id_of(entity) for entity in partition.trained_on}
+    present = {trained.schema.id_of(entity) for entity in partition.trained_on}
     wanted = set(trained.record.training)
-    if not wanted or wanted - found:
+    if not wanted or wanted - present:
         source = trained.record.source.get("name", "another source")
         raise LoadError(
             name,
             f"expected the {len(wanted):,} entities that the model was trained on, which baselines learn from, "
-            f"got {len(found):,} of them. Give the source that it was trained on ({source}).",
+            f"got {len(present):,} of them. Give the source that it was trained on ({source}).",
         )
     return partition.trained_on
 
@@ -156,10 +159,10 @@ def _asked_leaves(trained: Trained, asked: Collection[Entity], scope: Scope) -> 
     hidden = hidden_with(codec, scope.whole)
     wanted = ((slot, codec.slots[slot]) for slot in sorted(askable_slots(codec, scope.only, scope.classes)))
     return {
-        (of, slot.path): frozenset(codec.slots[other].path for other in hidden[number])
+        (class_name, slot.path): frozenset(codec.slots[hidden_slot].path for hidden_slot in hidden[number])
         for number, slot in wanted
-        for of in codec.index.members(slot)
-        if (of, slot.path) in known
+        for class_name in codec.index.members(slot)
+        if (class_name, slot.path) in known
     }
 
 
@@ -183,9 +186,9 @@ def _asked_readings(
 
 
 def _predicted(evaluation: Evaluation, fitted: Baseline, waiting: Waiting) -> Iterator[Case]:
-    for (of, number), questions in waiting.items():
+    for (class_name, number), questions in waiting.items():
         slot = evaluation.trained.codec.slots[number]
-        predictions = fitted.predict_leaf((of, slot.path), [reading for _, reading in questions])
+        predictions = fitted.predict_leaf((class_name, slot.path), [reading for _, reading in questions])
         for (entity, _), prediction in zip(questions, predictions, strict=True):
             mean = prediction.value if slot.kind == "number" and prediction.mean is None else prediction.mean
             yield Case(entity, number, evaluation.value(entity, number), prediction.value, mean)

@@ -59,15 +59,17 @@ class Curve:
         return self._mean([line.ratios for line in self.lines])
 
     def mean_of(self, name: str) -> list[float | None]:
-        """The same of a baseline, over the properties that it predicts."""
+        """The mean of a baseline's error / constant over the properties that it predicts, at each share."""
         return self._mean([line.ratios_of(line.against[name]) for line in self.lines])
 
     def _mean(self, ratios: Sequence[list[float] | None]) -> list[float | None]:
-        known = [of_property for of_property in ratios if of_property is not None]
-        return [math.fsum(at_share) / len(known) for at_share in zip(*known, strict=True)] or [None] * len(self.shares)
+        known = [property_ratios for property_ratios in ratios if property_ratios is not None]
+        return [math.fsum(share_ratios) / len(known) for share_ratios in zip(*known, strict=True)] or [None] * len(
+            self.shares
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The curve as plain data."""
         lines = [
             {"class": line.of, "path": line.path, "kind": line.kind, "metric": line.metric, "n": line.n}
             | {"constant": line.constant, "ours": line.ours}
@@ -115,5 +117,5 @@ def curve(
 def _cases(evaluation: Evaluation, share: float, number: int, shares: int, watch: Progress | None) -> list[Case]:
     """The predictions at one of several shares, with progress as a part of all."""
     questions = len(evaluation.questions)
-    of_share = None if watch is None else lambda done, _: watch(number * questions + done, shares * questions)
-    return list(evaluation.cases(share, of_share))
+    share_watch = None if watch is None else lambda done, _: watch(number * questions + done, shares * questions)
+    return list(evaluation.cases(share, share_watch))

@@ -1,6 +1,6 @@
 """Property prediction, as in the paper: known values are hidden in turn, predicted from all else that their entity has, and scored.
 
-What would reveal a value is hidden with it: for the length of a list its places, and for a link what came over it. Values that have no
+Whatever would give a value away is hidden with it: for the length of a list its places, and for a link what came over it. Values that have no
 code, such as labels that a schema does not allow, count as wrong predictions of the model and of the constant.
 
 B questions of a batch   S slots   T tokens of a batch
@@ -70,7 +70,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Scope:
-    """Which values are asked for."""
+    """The selection of values that are asked for."""
 
     only: tuple[Path, ...] = ()  # those at these paths or below
     classes: tuple[str, ...] = ()
@@ -202,7 +202,7 @@ class Evaluation:
 
     def rows(self, cases: Collection[Case]) -> list[dict[str, Any]]:
         """The scores of each property, and how many values it had to choose from."""
-        totals = {(of, show_pattern(path)): total for (of, path), total in self.chosen.totals.items()}
+        totals = {(class_name, show_pattern(path)): total for (class_name, path), total in self.chosen.totals.items()}
         rows = score_rows(self.trained.codec, self.constants, cases)
         return [row | {"of": totals[row["class"], row["path"]]} for row in rows]
 
@@ -219,7 +219,7 @@ def _misfit_slots(codec: Codec, entity: Entity, reading: Reading) -> Iterator[in
             yield from (table.slot[path] for path in paths)
 
 
-# ---------------------------------------------------------------- which values are asked for
+# ---------------------------------------------------------------- the values asked for
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class ChosenValues:
 def askable_slots(codec: Codec, only: Collection[Path] = (), classes: Collection[str] = ()) -> set[int]:
     """The slots that may be asked for: those at some paths or below, of some classes. SchemaError where there is none."""
     slots = {number: slot for number, slot in enumerate(codec.slots) if slot.role == "value"}
-    of_classes = {number for name in classes for number in codec.index.tables[_class_named(codec, name)].slot.values()}
+    class_slots = {number for name in classes for number in codec.index.tables[_class_named(codec, name)].slot.values()}
     for path in only:
         if not any(_is_at_or_below(slot.path, path) for slot in slots.values()):
             names = {show_pattern(pattern(slot.path)) for slot in slots.values()}
@@ -243,7 +243,7 @@ def askable_slots(codec: Codec, only: Collection[Path] = (), classes: Collection
     return {
         number
         for number, slot in slots.items()
-        if (not of_classes or number in of_classes)
+        if (not class_slots or number in class_slots)
         and (not only or any(_is_at_or_below(slot.path, path) for path in only))
     }
 
@@ -286,17 +286,17 @@ def choose_values(
     for value in sorted(coded | unread):
         if value[1] in slots and value[1] in reserved.get(readings[value[0]].id, slots):
             by_property.setdefault(property_of(codec.slots[value[1]]), []).append(value)
-    kept: list[Value] = []
+    sampled: list[Value] = []
     for key, values in by_property.items():
-        most = limits[codec.slots[values[0][1]].kind]
-        kept.extend(values if len(values) <= most else random.Random(f"{seed} {key}").sample(values, most))
-    texts = [value for value in kept if codec.slots[value[1]].kind == "text"]
+        limit = limits[codec.slots[values[0][1]].kind]
+        sampled.extend(values if len(values) <= limit else random.Random(f"{seed} {key}").sample(values, limit))
+    texts = [value for value in sampled if codec.slots[value[1]].kind == "text"]
     if texts_in_all is not None and len(texts) > texts_in_all:
-        left_out = set(random.Random(seed).sample(texts, len(texts) - texts_in_all))
-        kept = [value for value in kept if value not in left_out]
+        dropped = set(random.Random(seed).sample(texts, len(texts) - texts_in_all))
+        sampled = [value for value in sampled if value not in dropped]
     totals = {key: len(values) for key, values in by_property.items()}
     return ChosenValues(
-        [value for value in kept if value in coded], [value for value in kept if value in unread], totals
+        [value for value in sampled if value in coded], [value for value in sampled if value in unread], totals
     )
 
 
@@ -343,9 +343,9 @@ class QuestionBatch:
             visible &= self.batch.fixed | (place < first_hidden[self.batch.entity])
         if given is None:
             return visible
-        others = visible & ~self.batch.fixed
-        generator = torch.Generator(others.device).manual_seed(seed)
-        place, count = shuffled(self.batch, others, generator)
+        other_visible = visible & ~self.batch.fixed
+        generator = torch.Generator(other_visible.device).manual_seed(seed)
+        place, count = shuffled(self.batch, other_visible, generator)
         shown = (given * count).round().long()  # (B,)
         return visible & (self.batch.fixed | (place < shown[self.batch.entity]))
 
@@ -406,7 +406,7 @@ def _question_batch(tokens: Tokens, questions: Sequence[Question]) -> QuestionBa
     return QuestionBatch(questions, batch, hidden, are_in([question.asked for question in questions]))
 
 
-# ---------------------------------------------------------------- which entities, and how good on the whole
+# ---------------------------------------------------------------- the parts of a source, and the summary
 
 
 @dataclass(frozen=True)
@@ -442,12 +442,12 @@ class SourcePartition:
 
     @property
     def compared(self) -> list[Entity]:
-        """Those that may be unlike the training data: the `fair` ones, and those of no known class."""
+        """The entities that may be unlike the training data: the `fair` ones, and those of no known class."""
         return [*self.fair, *self.without_class]
 
     @property
     def fair(self) -> list[Entity]:
-        """Those that the model was not trained on; if it was trained on all, all."""
+        """The entities that the model was not trained on; all entities if it was trained on all."""
         return [*self.held_out, *self.new] or self.trained_on
 
 
@@ -462,7 +462,7 @@ class Summary:
 
 
 def summary(rows: Collection[dict[str, Any]]) -> Summary:
-    """How good a model is on the whole."""
+    """The summary of the scores of all properties."""
     scored = [row for row in rows if row["better"] is not None]
     gains = [(row["constant_nats"] - row["nats"], row["n"]) for row in rows if row["nats"] is not None]
     values = sum(n for _, n in gains)

@@ -37,7 +37,7 @@ ENOUGH_RESERVED = 100  # reserved values, from which on held-out entities do not
 
 
 class Rank(NamedTuple):
-    """Where a hidden number lies in its belief."""
+    """The rank of a hidden number in its belief."""
 
     property: Key
     below: float  # the share of the belief that is below it
@@ -90,7 +90,7 @@ class Levels:
         return torch.tensor(levels, dtype=torch.float64, device=tokens.device)
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The levels as plain data."""
         return {
             "bounds": list(self.bounds),
             "of_all": list(self.of_all),
@@ -100,10 +100,11 @@ class Levels:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again."""
+        """The levels of plain data."""
         first, second = data["bounds"]
         by_property, in_lists = (
-            {(of, path): tuple(levels) for of, path, *levels in data[name]} for name in ("by_property", "in_lists")
+            {(class_name, path): tuple(levels) for class_name, path, *levels in data[name]}
+            for name in ("by_property", "in_lists")
         )
         return cls((first, second), tuple(data["of_all"]), by_property, in_lists)
 
@@ -128,8 +129,8 @@ def _levels(
     chosen = [which if which.sum() >= MIN_VALUES else np.ones(len(ranks), dtype=bool) for which in chosen]
     by_property = {}
     for key in dict.fromkeys(rank.property for rank in ranks):
-        of_property = np.array([rank.property == key for rank in ranks])
-        by_property[key] = tuple(_level(scores, weights, of_property, which) for which in chosen)
+        is_property = np.array([rank.property == key for rank in ranks])
+        by_property[key] = tuple(_level(scores, weights, is_property, which) for which in chosen)
     nothing = np.zeros(len(ranks), dtype=bool)
     return tuple(_level(scores, weights, nothing, which) for which in chosen), by_property
 

@@ -347,7 +347,7 @@ def _latent_values(network: DiSK, question: Question) -> Iterator[tuple[SlotLeve
     """Masked values with the vectors that the network makes of the rest."""
     batch, hidden, levels = question
     asked = hidden.asked.nonzero()[:, 0]
-    vectors = network.vectors(batch, hidden.visible, hidden.asked)
+    vectors = network.encode_asked(batch, hidden.visible, hidden.asked)
     for kind in (kind for kind in LATENT_KINDS if kind in batch.spans):  # always in the same order
         start, end = batch.spans[kind]
         of_kind = ((asked >= start) & (asked < end)).nonzero()[:, 0]
@@ -491,7 +491,7 @@ def measure(network: DiSK, tokens: Tokens, neighbours: int) -> Timing:
     free = batch.known & ~batch.fixed
     asked = free & (shuffled(batch, free)[0] == 0)
     begun = time.monotonic()
-    vectors = network.vectors(batch, batch.known & ~asked, asked)
+    vectors = network.encode_asked(batch, batch.known & ~asked, asked)
     forward = (time.monotonic() - begun) / batch.size
     kriging_seconds = _kriging_seconds(vectors.shape[1], neighbours, vectors.device) if neighbours else 0.0
     return Timing(forward, FIT_PER_KRIGING * kriging_seconds)

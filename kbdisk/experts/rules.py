@@ -35,7 +35,7 @@ Unit: TypeAlias = Literal["number", "day", "year"]
 
 SIGNIFICANCE = 1e-4  # probability of a false rule in a source, for each family of candidates
 MAX_EXCEPTIONS = 0.12  # share of the rows where a rule applies
-MAX_REST = 1 / 3  # exceptions, as a share of those of the best predictor that uses less
+MAX_SHARE_OF_CHANCE = 1 / 3  # exceptions, as a share of those of the best predictor that uses less
 MIN_SUPPORT = 10
 SCREEN_ROWS = 48  # informative rows by which the candidates for a target are screened
 TRIPLE_ROWS = 24
@@ -56,7 +56,7 @@ KNOWN_FACTORS = (
     0.45359237, 1055.05585262, 745.69987158, 9.80665, 101325.0, 133.322387415, 6.89475729, 365.25, 365.2425, math.pi,
 )  # fmt: skip
 
-# What a rule costs a reader: the lower ranks are kept where two rules give the same.
+# The complexity of a rule: where two rules give the same values, the one with the lower rank is kept.
 RANKS = {
     "copy": 0, "linear": 1, "latest": 2, "earliest": 2, "greatest": 2, "least": 2, "total": 2, "count": 2, "first": 3,
     "last": 3, "inverse": 3, "years": 3, "days": 3, "shifted": 1, "later": 3, "earlier": 3, "sum": 4, "difference": 4, "product": 5,
@@ -72,7 +72,7 @@ class Column:
     """A property's values, or those of a part of it, aligned by entity.
 
     `codes` are equal where values are, in all columns of a table; -1 is a missing value. `numbers` are NaN where a value
-    is none; `tolerance` is half of the last digit written. A column that is no `target` is evidence alone.
+    is none; `tolerance` is half of the last digit written. A column that is no `target` is an input alone.
     """
 
     path: Path
@@ -88,7 +88,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """What a list of parts gives for each entity, such as the value with the latest date."""
+    """A value computed from a list of parts for each entity, such as the value with the latest date."""
 
     kind: str
     of: tuple[Path, ...]
@@ -97,16 +97,16 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The links by one path, an edge each: rows of the entities that link, and codes and rows of what they link to."""
+    """The links at one path, an edge each: rows of the entities that link, and codes and rows of their targets."""
 
     sources: Array
     codes: Array
-    targets: Array  # -1 for what is no entity of the table
+    targets: Array  # -1 for a target outside of the table
 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """Labels that may determine other values: codes, each with its row; a row may have several."""
+    """Labels of a column that may determine other values: codes, each with its row; a row may have several."""
 
     path: Path
     rows: Array
@@ -115,7 +115,7 @@ class Cause:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of as many rows as there are entities, with their links and series."""
+    """Columns with a row for each entity, their links, and the series derived from lists."""
 
     size: int
     columns: Sequence[Column]
@@ -124,13 +124,15 @@ class Table:
     ids: Array | None = None  # the code that a link to each row has
 
     def at(self, rows: Array) -> Table:
-        """Some rows alone; links that lead to others lead to no entity."""
+        """The table of some rows alone; links to other rows have no target."""
         place = np.full(self.size + 1, -1)
         place[rows] = np.arange(len(rows))
         links = {}
         for path, edges in self.links.items():
-            kept = place[edges.sources] >= 0
-            links[path] = Links(place[edges.sources[kept]], edges.codes[kept], place[edges.targets[kept]])
+            is_inside = place[edges.sources] >= 0
+            links[path] = Links(
+                place[edges.sources[is_inside]], edges.codes[is_inside], place[edges.targets[is_inside]]
+            )
         derived = [replace(series, column=_at(series.column, rows)) for series in self.derived]
         ids = None if self.ids is None else self.ids[rows]
         return Table(len(rows), [_at(column, rows) for column in self.columns], derived, links, ids)
@@ -143,12 +145,12 @@ def _at(column: Column, rows: Array) -> Column:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """A rule with the rows where it applies, and whether it agrees with what is known there."""
+    """A rule with the rows where it applies, and whether it agrees with the known values there."""
 
     rule: Rule
-    applies: Array  # of the rows where the inputs are known, the property or not
+    applies: Array  # rows where the inputs are known, whether or not the property is
     known: Array  # rows where the property is known, too
-    hits: Array  # at these
+    hits: Array  # whether the rule agrees, for each of `known`
 
     @property
     def examples(self) -> Array:
@@ -168,11 +170,11 @@ def search(
 
     Only a thorough search looks for factors of products and for sums of three and more, which take longest.
     """
-    with np.errstate(all="ignore"):  # what is beyond floats agrees with nothing
+    with np.errstate(all="ignore"):  # values beyond the range of floats agree with nothing
         return _Search(table, seconds, seed, significance).run(thorough)
 
 
-# ---------------------------------------------------------------- what chance would give
+# ---------------------------------------------------------------- agreement by chance
 
 
 def log_tail(hits: int, count: int, chance: float) -> float:
@@ -182,15 +184,21 @@ def log_tail(hits: int, count: int, chance: float) -> float:
         return 0.0
     if chance <= 0:
         return -math.inf
-    rest = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - chance))
-    return -count * (share * math.log(share / chance) + rest)
+    miss_term = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - chance))
+    return -count * (share * math.log(share / chance) + miss_term)
 
 
-def holds(hits: Array, chance: float, tried: int, least: int = MIN_SUPPORT, significance: float = SIGNIFICANCE) -> bool:
-    """Whether so many hits make a rule: few exceptions, far fewer than chance leaves, and more than luck would give."""
+def holds(
+    hits: Array, chance: float, tried: int, min_support: int = MIN_SUPPORT, significance: float = SIGNIFICANCE
+) -> bool:
+    """Whether hits make a rule: few exceptions, far fewer than by chance, and a significant number of hits."""
     count, agree = len(hits), int(hits.sum())
     exceptions = count - agree
-    if agree < least or exceptions > MAX_EXCEPTIONS * count or exceptions > MAX_REST * (1 - chance) * count:
+    if (
+        agree < min_support
+        or exceptions > MAX_EXCEPTIONS * count
+        or exceptions > MAX_SHARE_OF_CHANCE * (1 - chance) * count
+    ):
         return False
     smoothed = (chance * count + 1) / (count + 1)
     return log_tail(agree, count, smoothed) + math.log(max(tried, 1)) < math.log(significance)
@@ -250,9 +258,9 @@ class _Search:
         """Whether the time is up."""
         return time.monotonic() > self.until
 
-    # ------------------------------------------------------------ which rows, which survivors
+    # ------------------------------------------------------------ screening
 
-    def _informative(self, column: Column, most: int, where: Array | None = None) -> Array:
+    def _informative(self, column: Column, max_rows: int, where: Array | None = None) -> Array:
         """Rows of a column without its most frequent value, some of them; none where there are too few."""
         rows = np.flatnonzero(column.codes >= 0 if where is None else (column.codes >= 0) & where)
         if len(rows) < MIN_SUPPORT:
@@ -261,7 +269,7 @@ class _Search:
         rows = rows[column.codes[rows] != codes[counts.argmax()]]
         if len(rows) < MIN_INFORMATIVE:
             return np.zeros(0, dtype=int)
-        return self.rng.permutation(rows)[:most]
+        return self.rng.permutation(rows)[:max_rows]
 
     @staticmethod
     def _survivors(hits: Array, present: Array) -> Array:
@@ -273,8 +281,8 @@ class _Search:
             places = places[np.argsort(-rate, kind="stable")[:MAX_FINALISTS]]
         return places
 
-    def _by_number(self, rule: Rule, column: Column, predicted: Array, others: Iterable[Array] = (), *, held_out: bool = False) -> Match | None:  # fmt: skip
-        """A rule by its predicted numbers, where it holds; `others` are predictions that use less."""
+    def _by_number(self, rule: Rule, column: Column, predicted: Array, simpler: Iterable[Array] = (), *, held_out: bool = False) -> Match | None:  # fmt: skip
+        """The match of a rule by its predicted numbers, if it holds; `simpler` are predictions from fewer inputs."""
         assert column.numbers is not None
         assert column.tolerance is not None
         applies = np.isfinite(predicted)
@@ -284,12 +292,12 @@ class _Search:
         if not _is_plausible(hits):
             return None
         chance = most_frequent_share(truth, tolerance)
-        for other in others:
-            chance = max(chance, float(np.mean(agrees(other[known], truth, tolerance))))
+        for simpler_prediction in simpler:
+            chance = max(chance, float(np.mean(agrees(simpler_prediction[known], truth, tolerance))))
         return self._match(rule, applies, known, hits, chance, held_out)
 
     def _by_code(self, rule: Rule, column: Column, predicted: Array, *, held_out: bool = False, known: Array | None = None) -> Match | None:  # fmt: skip
-        """A rule by its predicted codes, where it holds."""
+        """The match of a rule by its predicted codes, if it holds."""
         applies = predicted >= 0
         if known is None:
             known = np.flatnonzero(applies & (column.codes >= 0))
@@ -316,7 +324,7 @@ class _Search:
     # ------------------------------------------------------------ one input
 
     def _copies(self) -> Iterator[Match]:
-        """The same value as another property, by codes, and of numbers within their digits."""
+        """Copies of another property, compared by codes, and numbers within their digits."""
         numeric = {id(column): place for place, column in enumerate(self.numeric)}
         self.tried["copy"] += len(self.targets) * (len(self.labelled) + len(self.numeric))
         for column in self.targets:
@@ -329,25 +337,25 @@ class _Search:
                 assert column.tolerance is not None
                 rows = rows[np.isfinite(column.numbers[rows])]
                 X = self.X[rows]
-                same = agrees(X, column.numbers[rows, None], column.tolerance[rows, None])
-                for at in self._survivors(same.sum(0), np.isfinite(X).sum(0)):
-                    other = self.numeric[at]
-                    if other.path != column.path and _copies(other.unit, column.unit):
-                        match = self._by_number(self._rule(column, "copy", other), column, other.numbers)
+                equal = agrees(X, column.numbers[rows, None], column.tolerance[rows, None])
+                for source_place in self._survivors(equal.sum(0), np.isfinite(X).sum(0)):
+                    source = self.numeric[source_place]
+                    if source.path != column.path and _copies(source.unit, column.unit):
+                        match = self._by_number(self._rule(column, "copy", source), column, source.numbers)
                         if match:
                             yield match
             else:
                 C = self.C[rows]
-                same = column.codes[rows, None] == C
-                for at in self._survivors(same.sum(0), (C >= 0).sum(0)):
-                    other = self.labelled[at]
-                    if other.path != column.path:
-                        match = self._by_code(self._rule(column, "copy", other), column, other.codes)
+                equal = column.codes[rows, None] == C
+                for source_place in self._survivors(equal.sum(0), (C >= 0).sum(0)):
+                    source = self.labelled[source_place]
+                    if source.path != column.path:
+                        match = self._by_code(self._rule(column, "copy", source), column, source.codes)
                         if match:
                             yield match
 
     def _series(self) -> Iterator[Match]:
-        """What a list of parts gives: its latest, greatest, first value, their count or total."""
+        """Values computed from a list of parts: its latest, greatest or first value, their count or total."""
         derived = self.table.derived
         N = _stack([_numbers_of(series.column, self.table.size) for series in derived], self.table.size)
         C = _stack([series.column.codes for series in derived], self.table.size, dtype=np.int64)
@@ -355,12 +363,12 @@ class _Search:
             rows = self._informative(column, SCREEN_ROWS)
             if not len(rows):
                 continue
-            same, present = column.codes[rows, None] == C[rows], C[rows] >= 0
+            equal, present = column.codes[rows, None] == C[rows], C[rows] >= 0
             if column.numbers is not None and column.tolerance is not None:
-                same |= agrees(N[rows], column.numbers[rows, None], column.tolerance[rows, None])
+                equal |= agrees(N[rows], column.numbers[rows, None], column.tolerance[rows, None])
             self.tried["series"] += len(derived)
-            for at in self._survivors(same.sum(0), present.sum(0)):
-                series = derived[at]
+            for place in self._survivors(equal.sum(0), present.sum(0)):
+                series = derived[place]
                 if any(path[: len(column.path)] == column.path for path in series.of):
                     continue
                 rule = Rule(column.path, series.kind, series.of)
@@ -386,27 +394,27 @@ class _Search:
             y, X = column.numbers[rows], np.where(plain, self.X[rows], np.nan)  # type: ignore[index]
             for fit, with_offset in ((_scale_screen, False), (_line_screen, True)):
                 hits, present = fit(y, X, column.tolerance[rows], self.rng)  # type: ignore[index]
-                for at in self._survivors(hits, present):
-                    other = self.numeric[at]
-                    if other.path == column.path or other.path in copied:
+                for place in self._survivors(hits, present):
+                    source = self.numeric[place]
+                    if source.path == column.path or source.path in copied:
                         continue
-                    match = self._fitted_line(column, other, with_offset)
+                    match = self._fitted_line(column, source, with_offset)
                     if match:
-                        copied.add(other.path)
+                        copied.add(source.path)
                         yield match
 
-    def _fitted_line(self, column: Column, other: Column, with_offset: bool) -> Match | None:
+    def _fitted_line(self, column: Column, source: Column, with_offset: bool) -> Match | None:
         assert column.numbers is not None
         assert column.tolerance is not None
-        assert other.numbers is not None
-        fit = np.flatnonzero(self.half & np.isfinite(column.numbers) & np.isfinite(other.numbers))
-        if len(fit) < MIN_SUPPORT // 2 or _distinct(other.numbers[fit]) < 3:
+        assert source.numbers is not None
+        fit = np.flatnonzero(self.half & np.isfinite(column.numbers) & np.isfinite(source.numbers))
+        if len(fit) < MIN_SUPPORT // 2 or _distinct(source.numbers[fit]) < 3:
             return None
-        line = fit_line(other.numbers[fit], column.numbers[fit], column.tolerance[fit], with_offset)
+        line = fit_line(source.numbers[fit], column.numbers[fit], column.tolerance[fit], with_offset)
         if line is None or line[0] == 0 or (line[0] == 1 and line[1] == 0):
             return None
-        rule = self._rule(column, "linear", other, factor=line[0], offset=line[1])
-        return self._by_number(rule, column, line[0] * other.numbers + line[1], held_out=True)
+        rule = self._rule(column, "linear", source, factor=line[0], offset=line[1])
+        return self._by_number(rule, column, line[0] * source.numbers + line[1], held_out=True)
 
     def _determined(self) -> Iterator[Match]:
         """Functional dependencies: the value that most entities with the same label have, learnt on one half."""
@@ -423,8 +431,8 @@ class _Search:
                 return
             rows = np.flatnonzero(once[cause.rows])
             order = rows[np.argsort(cause.codes[rows], kind="stable")]
-            same = cause.codes[order[:-1]] == cause.codes[order[1:]]
-            first, second = cause.rows[order[:-1][same]], cause.rows[order[1:][same]]
+            is_same_label = cause.codes[order[:-1]] == cause.codes[order[1:]]
+            first, second = cause.rows[order[:-1][is_same_label]], cause.rows[order[1:][is_same_label]]
             labels = len(np.unique(cause.codes[order]))
             if len(first) < MIN_SUPPORT // 2 or labels < 3 or labels > MAX_DISTINCT * len(order):
                 continue
@@ -432,13 +440,13 @@ class _Search:
                 some = self.rng.permutation(len(first))[:MAX_PAIRS]
                 first, second = first[some], second[some]
             A, B = Y[first], Y[second]
-            both = (A >= 0) & (B >= 0)
-            pairs = both.sum(0)
-            agree = ((A == B) & both).sum(0) / np.maximum(pairs, 1)
+            both_known = (A >= 0) & (B >= 0)
+            pairs = both_known.sum(0)
+            agree = ((A == B) & both_known).sum(0) / np.maximum(pairs, 1)
             survives = (pairs >= MIN_SUPPORT // 2) & (agree > 0.7) & (1 - agree <= 0.6 * (1 - squares)) & (distinct > 1)
             self.tried["determined"] += len(targets)
-            for at in np.flatnonzero(survives):
-                column = targets[at]
+            for place in np.flatnonzero(survives):
+                column = targets[place]
                 if column.path == cause.path or self._is_given_by(column.path, cause.path):
                     continue
                 match = self._dependency(column, cause, once)
@@ -446,7 +454,7 @@ class _Search:
                     yield match
 
     def _causes(self) -> Iterator[Cause]:
-        """What may determine other values: labels, and links, each of several."""
+        """The columns of labels and links that may determine other values; of several links each counts."""
         for column in self.labelled:
             edges = self.table.links.get(column.path)
             if edges is not None:
@@ -473,9 +481,9 @@ class _Search:
         learnt = known[cause.rows]
         codes, values = cause.codes[learnt], column.codes[cause.rows[learnt]]
         everywhere = _unanimous(cause.rows, _looked_up(codes, values, cause.codes), size)
-        others = np.full(len(cause.codes), -1)
-        others[learnt] = _by_others(codes, values)
-        judged = _unanimous(cause.rows, others, size)
+        predicted_by_others = np.full(len(cause.codes), -1)
+        predicted_by_others[learnt] = _by_others(codes, values)
+        judged = _unanimous(cause.rows, predicted_by_others, size)
         rows = np.flatnonzero(known & (judged >= 0))
         hits = judged[rows] == column.codes[rows]
         rule = Rule(column.path, "determined", (cause.path,))
@@ -484,10 +492,10 @@ class _Search:
         return self._match(rule, everywhere >= 0, rows, hits, most_frequent_code_share(column.codes[rows]), False)
 
     def _once(self) -> Array:
-        """The rows without those that are the same as an earlier one: a repeated row is no evidence of its own."""
+        """The distinct rows: a repeated row supports no rule again."""
         if self.C.shape[1] < 5 or self.table.size < 2:
             return np.arange(self.table.size)
-        several = [at for at, column in enumerate(self.labelled) if not self._is_name(column)]
+        several = [place for place, column in enumerate(self.labelled) if not self._is_name(column)]
         if len(several) < 5:
             return np.arange(self.table.size)
         return np.sort(np.unique(self.C[:, several], axis=0, return_index=True)[1])
@@ -497,7 +505,7 @@ class _Search:
         return column.numbers is None and len(np.unique(codes)) > MAX_DISTINCT * len(codes)
 
     def _is_given_by(self, target: Path, cause: Path) -> bool:
-        """Whether a rule with this one input gives the target by now."""
+        """Whether a rule with this single input was found for the target."""
         return any(match.rule.of == (cause,) for match in self.matches.get(target, ()))
 
     # ------------------------------------------------------------ two inputs
@@ -525,18 +533,18 @@ class _Search:
         days = [column for column in self.numeric if column.unit == "day"]
         for column in self._numeric_targets("day"):
             rows = self._informative(column, SCREEN_ROWS, self.half)
-            for other in days if len(rows) else ():
+            for source in days if len(rows) else ():
                 self.tried["shifted"] += 1
-                if other.path == column.path or self._is_given_by(column.path, other.path):
+                if source.path == column.path or self._is_given_by(column.path, source.path):
                     continue
                 assert column.numbers is not None
-                assert other.numbers is not None
-                spans = column.numbers[rows] - other.numbers[rows]
+                assert source.numbers is not None
+                spans = column.numbers[rows] - source.numbers[rows]
                 offset = _middle(spans)
                 if not offset or (spans == offset).sum() < max(MIN_SCREENED, SCREEN_SHARE * np.isfinite(spans).sum()):
                     continue
-                rule = self._rule(column, "shifted", other, offset=offset)
-                match = self._by_number(rule, column, other.numbers + offset, held_out=True)
+                rule = self._rule(column, "shifted", source, offset=offset)
+                match = self._by_number(rule, column, source.numbers + offset, held_out=True)
                 if match:
                     yield match
 
@@ -549,10 +557,10 @@ class _Search:
             if not len(rows) or _distinct(column.numbers) < 4:
                 continue
             present = np.isfinite(self.X[rows]).sum(0)
-            place = next(at for at, other in enumerate(self.numeric) if other is column)
+            place = next(other_place for other_place, numeric in enumerate(self.numeric) if numeric is column)
             single = {match.rule.of[0] for match in self.matches.get(column.path, ()) if len(match.rule.of) == 1}
             usable = [
-                at for at in np.flatnonzero(present >= MIN_SCREENED) if at != place and self.numeric[at].path not in single
+                other_place for other_place in np.flatnonzero(present >= MIN_SCREENED) if other_place != place and self.numeric[other_place].path not in single
             ]  # fmt: skip
             yield from self._pairs_of(column, rows, np.array(usable, dtype=int))
 
@@ -562,8 +570,8 @@ class _Search:
         A, y, tolerance = self.X[np.ix_(rows, usable)], column.numbers[rows], column.tolerance[rows]
         units, size = self.units[usable], len(usable)
         upper = np.triu(np.ones((size, size), dtype=bool), 1)
-        both = np.isfinite(A).astype(np.float32)
-        present = both.T @ both
+        is_finite = np.isfinite(A).astype(np.float32)
+        present = is_finite.T @ is_finite
         moment = column.unit != "number"
         plain = (units == "number")[:, None] & (units == "number")[None, :]
         mixed = (units == column.unit)[:, None] & (units == "number")[None, :]
@@ -583,33 +591,35 @@ class _Search:
                 u, v = A[row][:, None], A[row][None, :]
                 hits += agrees(OPERATIONS[name](u, v), y[row], tolerance[row])
             flat = np.flatnonzero(allowed.ravel())
-            for at in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
-                first, second = self.numeric[usable[at // size]], self.numeric[usable[at % size]]
-                match = self._of_two(name, column, first, second)
+            for place in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
+                first, second = self.numeric[usable[place // size]], self.numeric[usable[place % size]]
+                match = self._match_pair(name, column, first, second)
                 if match:
                     yield match
 
-    def _of_two(self, name: str, column: Column, first: Column, second: Column, factor: float = 1.0) -> Match | None:
+    def _match_pair(
+        self, name: str, column: Column, first: Column, second: Column, factor: float = 1.0
+    ) -> Match | None:
         u, v = first.numbers, second.numbers
         assert u is not None
         assert v is not None
         assert column.numbers is not None
         predicted = factor * OPERATIONS[name](u, v)
-        others = list(_of_one(name, column.numbers, u, v, predicted))
-        kind = KIND_OF.get((name, column.unit, first.unit, second.unit), name)
+        simpler = list(_single_input_predictions(name, column.numbers, u, v, predicted))
+        kind = KINDS_OF_DAYS.get((name, column.unit, first.unit, second.unit), name)
         rule = self._rule(column, kind, first, second, factor=factor)
         self.tried[kind] = max(self.tried[kind], self.tried[name])
-        return self._by_number(rule, column, predicted, others, held_out=factor != 1.0)
+        return self._by_number(rule, column, predicted, simpler, held_out=factor != 1.0)
 
     def _scaled_pairs(self) -> Iterator[Match]:
-        """factor * u * v and factor * u / v, by the median of what the factor would be."""
+        """factor * u * v and factor * u / v; the factor is estimated by the median."""
         for column in self._unexplained():
             rows = self._informative(column, TRIPLE_ROWS, self.half & np.isfinite(column.numbers))  # type: ignore[arg-type]
             if not len(rows) or _distinct(column.numbers) < 8:
                 continue
             present = np.isfinite(self.X[rows]).sum(0)
             usable = np.flatnonzero((present >= MIN_SCREENED) & (self.units == "number"))
-            usable = np.array([at for at in usable if self.numeric[at] is not column], dtype=int)
+            usable = np.array([place for place in usable if self.numeric[place] is not column], dtype=int)
             yield from self._scaled_pairs_of(column, rows, usable)
 
     def _scaled_pairs_of(self, column: Column, rows: Array, usable: Array) -> Iterator[Match]:
@@ -622,15 +632,17 @@ class _Search:
             slack = np.minimum(2 * tolerance / np.abs(y), 0.2).astype(np.float32) + 4e-6
         wide = slack[:, None] + np.nanmedian(slack)
         for name, sign in (("product", 1), ("ratio", -1)):
-            for at in range(len(usable)):  # the first factor, with all others at once
-                left = target[:, None] - logs[:, at, None] - sign * logs
-                middle = _median(left)
-                near = np.abs(left - middle) <= wide
+            for first_place in range(len(usable)):  # the first factor, with all others at once
+                log_factors = target[:, None] - logs[:, first_place, None] - sign * logs
+                middle = _median(log_factors)
+                near = np.abs(log_factors - middle) <= wide
                 self.tried[name] += len(usable)
-                for other in self._survivors(near.sum(0), np.isfinite(left).sum(0)):
-                    if other == at or (name == "product" and other < at):
+                for second_place in self._survivors(near.sum(0), np.isfinite(log_factors).sum(0)):
+                    if second_place == first_place or (name == "product" and second_place < first_place):
                         continue
-                    match = self._with_factor(name, column, self.numeric[usable[at]], self.numeric[usable[other]])
+                    match = self._with_factor(
+                        name, column, self.numeric[usable[first_place]], self.numeric[usable[second_place]]
+                    )
                     if match:
                         yield match
             if self.is_late:
@@ -649,10 +661,10 @@ class _Search:
         line = fit_line(base[fit], column.numbers[fit], column.tolerance[fit], with_offset=False)
         if line is None or line[0] in (0.0, 1.0):
             return None
-        return self._of_two(name, column, first, second, line[0])
+        return self._match_pair(name, column, first, second, line[0])
 
     def _longer_sums(self) -> Iterator[Match]:
-        """Sums of three columns, and of four where there are few: no part above the whole, none below zero."""
+        """Sums of three columns, and of four where there are few; no addend is negative or greater than the sum."""
         for column in self._unexplained():
             rows = self._informative(column, SCREEN_ROWS, np.isfinite(column.numbers))  # type: ignore[arg-type]
             usable = self._addends(column, rows)
@@ -661,10 +673,10 @@ class _Search:
             for count in (3, 4) if len(usable) <= MAX_FOUR else (3,):
                 self.tried["sum"] += math.comb(len(usable), count)
                 for addends in self._screened_sums(column, rows, usable, count):
-                    columns = [self.numeric[at] for at in addends]
-                    predicted = np.sum([other.numbers for other in columns], axis=0)  # type: ignore[arg-type]
-                    others = [predicted - other.numbers + _middle(other.numbers) for other in columns]  # type: ignore[arg-type]
-                    match = self._by_number(self._rule(column, "sum", *columns), column, predicted, others)
+                    columns = [self.numeric[place] for place in addends]
+                    predicted = np.sum([addend.numbers for addend in columns], axis=0)  # type: ignore[arg-type]
+                    simpler = [predicted - addend.numbers + _middle(addend.numbers) for addend in columns]  # type: ignore[arg-type]
+                    match = self._by_number(self._rule(column, "sum", *columns), column, predicted, simpler)
                     if match:
                         yield match
                         break
@@ -673,7 +685,7 @@ class _Search:
                 break
 
     def _addends(self, column: Column, rows: Array) -> Array:
-        """The columns that may be parts of a sum."""
+        """The columns that may be addends of a sum."""
         if not len(rows) or _distinct(column.numbers) < MIN_SUPPORT:
             return rows[:0]
         X, y = self.X[rows], column.numbers[rows][:, None]  # type: ignore[index]
@@ -683,7 +695,7 @@ class _Search:
         may_be_part = (present.sum(0) >= MIN_SCREENED) & (fits >= 0.85 * present.sum(0)) & (self.units == "number")
         places = np.flatnonzero(may_be_part)
         return np.array(
-            [at for at in places if self.numeric[at] is not column and _distinct(self.numeric[at].numbers) >= 4], dtype=int
+            [place for place in places if self.numeric[place] is not column and _distinct(self.numeric[place].numbers) >= 4], dtype=int
         )[:MAX_ADDEND_COLUMNS]  # fmt: skip
 
     def _screened_sums(self, column: Column, rows: Array, usable: Array, count: int) -> list[tuple[int, ...]]:
@@ -696,21 +708,28 @@ class _Search:
             finite = np.flatnonzero(np.isfinite(pairs))
             finite = finite[np.argsort(pairs[finite])]
             sums = pairs[finite]
-            rest = column.numbers[row] - (values if count == 3 else pairs)  # type: ignore[index]
-            known = np.flatnonzero(np.isfinite(rest))
+            missing_sums = column.numbers[row] - (values if count == 3 else pairs)  # type: ignore[index]
+            known = np.flatnonzero(np.isfinite(missing_sums))
             width = column.tolerance[row] * (1 + 1e-9) + 4e-12 * abs(column.numbers[row])  # type: ignore[index]
-            low, high = np.searchsorted(sums, rest[known] - width), np.searchsorted(sums, rest[known] + width, "right")
+            low, high = (
+                np.searchsorted(sums, missing_sums[known] - width),
+                np.searchsorted(sums, missing_sums[known] + width, "right"),
+            )
             total = int((high - low).sum())
             if not total or total > MAX_PATHS:
                 continue
-            left = np.repeat(known, high - low)
-            at = (
+            missing_places = np.repeat(known, high - low)
+            sum_places = (
                 np.arange(total)
                 - np.repeat(np.cumsum(high - low) - (high - low), high - low)
                 + np.repeat(low, high - low)
             )
-            right = finite[at]
-            parts = [first[right], second[right], *([left] if count == 3 else [first[left], second[left]])]
+            right = finite[sum_places]
+            parts = [
+                first[right],
+                second[right],
+                *([missing_places] if count == 3 else [first[missing_places], second[missing_places]]),
+            ]
             sets = np.sort(np.stack(parts, axis=1), axis=1)
             sets = sets[(np.diff(sets, axis=1) > 0).all(1)]
             keys = (sets * len(usable) ** np.arange(count)).sum(1)
@@ -724,13 +743,13 @@ class _Search:
             addends = usable[[key // len(usable) ** place % len(usable) for place in range(count)]]
             present = np.isfinite(self.X[np.ix_(rows, addends)]).all(1).sum()
             if agreeing >= MIN_SCREENED and agreeing >= SCREEN_SHARE * present:
-                kept.append(tuple(int(at) for at in addends))
+                kept.append(tuple(int(place) for place in addends))
         return kept
 
     # ------------------------------------------------------------ links
 
     def _inverses(self) -> Iterator[Match]:
-        """Links that another path, or the same one, leads back by."""
+        """Links with an inverse: another path, or the same one, that leads back."""
         if self.table.ids is None:
             return
         by_path = {column.path: column for column in self.table.columns}
@@ -765,36 +784,36 @@ class _Search:
                     yield match
 
     def _linked(self) -> Iterator[Match]:
-        """The value that the one linked entity has at a path."""
+        """The value at a path of the only linked entity."""
         for link, edges in self.table.links.items():
             if self.is_late:
                 return
-            there = np.full(self.table.size, -1)
-            there[edges.sources] = edges.targets
+            target_rows = np.full(self.table.size, -1)
+            target_rows[edges.sources] = edges.targets
             several = np.bincount(edges.sources, minlength=self.table.size) > 1
-            there[several] = -1
-            there[there == np.arange(self.table.size)] = -1
-            if (there >= 0).sum() < MIN_SUPPORT:
+            target_rows[several] = -1
+            target_rows[target_rows == np.arange(self.table.size)] = -1
+            if (target_rows >= 0).sum() < MIN_SUPPORT:
                 continue
-            pulled = np.where((there >= 0)[:, None], self.C[there], -1)
+            pulled = np.where((target_rows >= 0)[:, None], self.C[target_rows], -1)
             useful = np.flatnonzero((pulled >= 0).sum(0) >= MIN_SUPPORT)
             for column in self.targets:
-                rows = self._informative(column, SCREEN_ROWS, there >= 0)
+                rows = self._informative(column, SCREEN_ROWS, target_rows >= 0)
                 self.tried["linked"] += len(useful)
                 if not len(rows) or not len(useful) or column.path == link:
                     continue
                 P = pulled[np.ix_(rows, useful)]
-                for at in self._survivors((column.codes[rows, None] == P).sum(0), (P >= 0).sum(0)):
-                    other = self.labelled[useful[at]]
+                for place in self._survivors((column.codes[rows, None] == P).sum(0), (P >= 0).sum(0)):
+                    source = self.labelled[useful[place]]
                     if self._is_given_by(column.path, link):
                         continue
-                    rule = Rule(column.path, "linked", (link, other.path))
-                    match = self._by_code(rule, column, pulled[:, useful[at]])
+                    rule = Rule(column.path, "linked", (link, source.path))
+                    match = self._by_code(rule, column, pulled[:, useful[place]])
                     if match:
                         yield match
 
     def _transitive(self) -> Iterator[Match]:
-        """Links that lead on by the same path, where the end is linked, too."""
+        """Transitive links: a link followed by another at the same path, whose target is linked directly, too."""
         by_path = {column.path: column for column in self.table.columns}
         for path, edges in self.table.links.items():
             if self.is_late:
@@ -816,16 +835,16 @@ class _Search:
             within = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
             second = order[starts[edges.targets[first]] + within]
             ends = edges.codes[second]
-            other = (ends != self.table.ids[edges.sources[first]]) & (ends != edges.codes[first])
-            first, ends = first[other], ends[other]
+            is_other_end = (ends != self.table.ids[edges.sources[first]]) & (ends != edges.codes[first])
+            first, ends = first[is_other_end], ends[is_other_end]
             hits = np.isin(_pair(edges.sources[first], ends), _pair(edges.sources, edges.codes))
             if not len(hits) or not _is_plausible(hits) or len(np.unique(edges.sources[first])) < MIN_SUPPORT:
                 continue
             heads = np.unique(edges.sources[first])
-            ends_of_heads, counts = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)
-            place = np.minimum(np.searchsorted(ends_of_heads, ends), len(ends_of_heads) - 1)
-            share = np.where(ends_of_heads[place] == ends, counts[place] / len(heads), 0.0)
-            chance = min(float(share.mean()), 1.0)  # of a link to where the second one leads, whatever the first is
+            head_ends, counts = np.unique(edges.codes[np.isin(edges.sources, heads)], return_counts=True)
+            place = np.minimum(np.searchsorted(head_ends, ends), len(head_ends) - 1)
+            share = np.where(head_ends[place] == ends, counts[place] / len(heads), 0.0)
+            chance = min(float(share.mean()), 1.0)  # of a link to the target of the second, whatever the first is
             sources = edges.sources[first]
             applies = np.zeros(self.table.size, dtype=bool)
             applies[sources] = True
@@ -844,14 +863,14 @@ class _Search:
             if column.texts is None or column.numbers is not None:
                 continue
             rows = self._informative(column, SCREEN_ROWS, self.half)
-            others = [other for other in sources if other.path != column.path]
-            self.tried["template"] += len(others)
-            within = [other for other in others if self._is_within(column, other, rows)] if len(rows) else []
+            other_columns = [source for source in sources if source.path != column.path]
+            self.tried["template"] += len(other_columns)
+            within = [source for source in other_columns if self._is_within(column, source, rows)] if len(rows) else []
             for template, slots in self._templates_of(column, within, rows)[:3]:
                 if len(slots) == 1 and template == "{}":
                     continue
-                predicted = _rendered(template, [other.texts for other in slots])
-                rule = Rule(column.path, "template", tuple(other.path for other in slots), template=template)
+                predicted = _rendered(template, [source.texts for source in slots])
+                rule = Rule(column.path, "template", tuple(source.path for source in slots), template=template)
                 self.tried["template"] += 1
                 match = self._by_text(rule, column, predicted)
                 if match:
@@ -861,18 +880,18 @@ class _Search:
         """Whether most strings of a column hold those of another."""
         assert column.texts is not None
         assert other.texts is not None
-        both = [(column.texts[row], other.texts[row]) for row in rows if column.texts[row] and other.texts[row]]
-        inside = sum(part in text and part != text for text, part in both)
-        return len(both) >= MIN_SCREENED and inside >= SCREEN_SHARE * len(both)
+        text_pairs = [(column.texts[row], other.texts[row]) for row in rows if column.texts[row] and other.texts[row]]
+        inside = sum(part in text and part != text for text, part in text_pairs)
+        return len(text_pairs) >= MIN_SCREENED and inside >= SCREEN_SHARE * len(text_pairs)
 
     def _templates_of(
-        self, column: Column, others: Sequence[Column], rows: Array
+        self, column: Column, columns: Sequence[Column], rows: Array
     ) -> list[tuple[str, tuple[Column, ...]]]:
         """The templates that strings have in common, the most frequent first."""
         template_counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for row in rows:
             text = column.texts[row]  # type: ignore[index]
-            parts = [(other.texts[row], at) for at, other in enumerate(others) if other.texts[row]]  # type: ignore[index]
+            parts = [(source.texts[row], number) for number, source in enumerate(columns) if source.texts[row]]  # type: ignore[index]
             if text and parts:
                 template_counts[_template_of(text, sorted(parts, key=lambda part: (-len(part[0]), part[1])))] += 1
         common = [
@@ -880,7 +899,7 @@ class _Search:
             for (template, slots), count in template_counts.most_common()
             if slots and count >= MIN_SCREENED
         ]
-        return [(template, tuple(others[at] for at in slots)) for template, slots in common if len(slots) <= 8]
+        return [(template, tuple(columns[number] for number in slots)) for template, slots in common if len(slots) <= 8]
 
     def _by_text(self, rule: Rule, column: Column, predicted: Array) -> Match | None:
         assert column.texts is not None
@@ -892,10 +911,10 @@ class _Search:
         chance = most_frequent_code_share(column.codes[known])
         return self._match(rule, applies, known, hits, chance, True)
 
-    # ------------------------------------------------------------ which to keep
+    # ------------------------------------------------------------ selection
 
     def _drop_approximate(self) -> None:
-        """Drop what merely comes near: amount = quotient * divisor, where the quotient is what was rounded."""
+        """Drop approximate rules, such as amount = quotient * divisor where the quotient is a rounded ratio."""
         fewest: dict[frozenset[Path], float] = {}
         for match in itertools.chain.from_iterable(self.matches.values()):
             paths = frozenset((match.rule.target, *match.rule.of))
@@ -910,7 +929,7 @@ class _Search:
             ]
 
     def _unexplained(self) -> Iterator[Column]:
-        """Numbers that no rule but a dependency gives by now, until the time is up."""
+        """Numeric columns without a rule other than dependencies, until the time is up."""
         for column in self._numeric_targets("number"):
             if self.is_late:
                 return
@@ -920,23 +939,23 @@ class _Search:
     def _numeric_targets(self, *units: Unit) -> list[Column]:
         return [column for column in self.numeric if column.is_target and column.unit in units]
 
-    def _rule(self, column: Column, kind: str, *others: Column, factor: float = 1.0, offset: float = 0.0) -> Rule:
+    def _rule(self, column: Column, kind: str, *inputs: Column, factor: float = 1.0, offset: float = 0.0) -> Rule:
         computed = kind in ARITHMETIC and column.unit == "number"
-        paths = tuple(other.path for other in others)
+        paths = tuple(source.path for source in inputs)
         return Rule(column.path, kind, paths, factor, offset, decimals=column.decimals if computed else None)
 
     def _kept(self, matches: Sequence[Match]) -> list[Match]:
-        """The rules of a property: the simplest first, others where they apply to rows that none before does."""
+        """The rules of a property, the simplest first; a further rule is kept if it applies to rows that no earlier one does."""
         kept: list[Match] = []
         covered = np.zeros(self.table.size, dtype=bool)
-        seen: set[Rule] = set()
+        kept_rules: set[Rule] = set()
         order = sorted(matches, key=lambda match: (RANKS[match.rule.kind], -_rate(match.rule), -match.rule.support))
         for match in order:
-            if match.rule in seen or (
+            if match.rule in kept_rules or (
                 kept and match.rule.kind not in ("inverse", "transitive") and covered[match.applies].all()
             ):
                 continue
-            seen.add(match.rule)
+            kept_rules.add(match.rule)
             kept.append(match)
             covered[match.applies] = True
             if len(kept) == MAX_RULES:
@@ -957,7 +976,7 @@ OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "product": np.multiply,
     "ratio": lambda u, v: np.divide(u, np.where(v == 0, np.nan, v)),
 }
-KIND_OF = {  # what a sum or a difference of days is
+KINDS_OF_DAYS = {  # the kinds of rules for sums and differences of days
     ("difference", "number", "day", "day"): "days",
     ("sum", "day", "day", "number"): "later",
     ("difference", "day", "day", "number"): "earlier",
@@ -984,11 +1003,11 @@ def civil(days: Array) -> tuple[Array, Array, Array]:
     """Year, month and day of day numbers (Hinnant's algorithm); 1 is the first day of year 1."""
     z = days + 305
     era = z // 146097
-    of_era = z - era * 146097
-    year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    month = (5 * of_year + 2) // 153
-    day = of_year - (153 * month + 2) // 5 + 1
+    day_of_era = z - era * 146097
+    year = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month + 2) // 5 + 1
     month = np.where(month < 10, month + 3, month - 9)
     return year + era * 400 + (month <= 2), month, day
 
@@ -1025,7 +1044,7 @@ def fit_line(x: Array, y: Array, tolerance: Array, with_offset: bool) -> tuple[f
 
 
 def _stabbed(x: Array, y: Array, tolerance: Array) -> float | None:
-    """The roundest factor within most of the intervals that values leave for it."""
+    """The factor with the fewest digits within most of the intervals that the values allow."""
     nonzero = x != 0
     if nonzero.sum() < MIN_SUPPORT // 2:
         return None
@@ -1035,20 +1054,20 @@ def _stabbed(x: Array, y: Array, tolerance: Array) -> float | None:
 
 
 def _interval(middles: Array, widths: Array) -> tuple[float, float, int] | None:
-    """Where most of the intervals [middle - width, middle + width] meet, and how many do."""
+    """The range in which most of the intervals [middle - width, middle + width] overlap, and how many do."""
     if not len(middles):
         return None
     ends = np.concatenate([middles - widths, middles + widths])
     steps = np.concatenate([np.ones(len(middles), dtype=int), -np.ones(len(middles), dtype=int)])
     order = np.lexsort((-steps, ends))
     depth = np.cumsum(steps[order])
-    at = int(depth.argmax())
-    following = min(at + 1, len(order) - 1)
-    return float(ends[order[at]]), float(ends[order[following]]), int(depth[at])
+    deepest = int(depth.argmax())
+    following = min(deepest + 1, len(order) - 1)
+    return float(ends[order[deepest]]), float(ends[order[following]]), int(depth[deepest])
 
 
 def _roundest(low: float, high: float) -> float:
-    """The number between two with the fewest digits; the factor of a unit, or a reciprocal, where one lies there."""
+    """The number of fewest digits between two bounds; a unit's factor or a reciprocal, if one lies between them."""
     if low > high:
         low, high = high, low
     middle = (low + high) / 2
@@ -1058,8 +1077,8 @@ def _roundest(low: float, high: float) -> float:
         number = float(f"{middle:.{digits}g}")
         if low <= number <= high:
             return number
-    for known in KNOWN_FACTORS:
-        for number in (known, 1 / known, known * 1000, known / 1000):
+    for factor in KNOWN_FACTORS:
+        for number in (factor, 1 / factor, factor * 1000, factor / 1000):
             if low <= math.copysign(number, middle) <= high:
                 return math.copysign(number, middle)
     inverse = 1 / middle
@@ -1097,8 +1116,8 @@ def _line_screen(y: Array, X: Array, tolerance: Array, rng: np.random.Generator)
     slopes = []
     with np.errstate(all="ignore"):
         for _ in range(3):
-            other = rng.permutation(len(y))
-            dy, dX = y - y[other], X - X[other]
+            partner = rng.permutation(len(y))
+            dy, dX = y - y[partner], X - X[partner]
             far = np.abs(dX) >= _median(np.abs(dX))
             slopes.append(np.where(far & (dX != 0), dy[:, None] / dX, np.nan))
         slope = _median(np.concatenate(slopes))
@@ -1117,8 +1136,8 @@ def _median(values: Array) -> Array:
     return np.where(counts > 0, middle, np.nan)
 
 
-def _of_one(name: str, y: Array, u: Array, v: Array, predicted: Array) -> Iterator[Array]:
-    """What either input predicts without the other: with the median of what the other would be."""
+def _single_input_predictions(name: str, y: Array, u: Array, v: Array, predicted: Array) -> Iterator[Array]:
+    """The predictions from each input alone, with the other one replaced by a constant."""
     known = np.isfinite(predicted) & np.isfinite(y)
     with np.errstate(all="ignore"):
         if name in ("sum", "difference"):
@@ -1126,9 +1145,9 @@ def _of_one(name: str, y: Array, u: Array, v: Array, predicted: Array) -> Iterat
             yield u + _middle((y - u)[known])
             yield sign * v + _middle((y - sign * v)[known])
         else:
-            other = v if name == "product" else 1 / np.where(v == 0, np.nan, v)
+            factor = v if name == "product" else 1 / np.where(v == 0, np.nan, v)
             yield u * _middle((y / u)[known])
-            yield other * _middle((y / other)[known])
+            yield factor * _middle((y / factor)[known])
 
 
 def _middle(values: Array) -> float:
@@ -1152,7 +1171,7 @@ def _distinct(numbers: Array | None) -> int:
 
 
 def _is_plausible(hits: Array) -> bool:
-    """Whether so few exceptions may be those of a rule."""
+    """Whether hits have few enough exceptions to be those of a rule."""
     return len(hits) >= MIN_SUPPORT // 2 and int((~hits).sum()) <= MAX_EXCEPTIONS * len(hits)
 
 
@@ -1164,7 +1183,7 @@ def _stack(columns: Sequence[Array], size: int, dtype: Any = float) -> Array:
 
 
 def _agreement(codes: Array) -> float:
-    """How often two values of a column are the same."""
+    """The probability that two random values of a column are equal."""
     counts = np.unique(codes[codes >= 0], return_counts=True)[1]
     return float(((counts / counts.sum()) ** 2).sum()) if len(counts) else 1.0
 
@@ -1178,8 +1197,8 @@ def _looked_up(causes: Array, values: Array, wanted: Array) -> Array:
     order = np.lexsort((-counts, pairs[0]))
     labels, first = np.unique(pairs[0][order], return_index=True)
     best = pairs[1][order][first]
-    at = np.minimum(np.searchsorted(labels, wanted), len(labels) - 1)
-    return np.where((labels[at] == wanted) & (wanted >= 0), best[at], -1)
+    place = np.minimum(np.searchsorted(labels, wanted), len(labels) - 1)
+    return np.where((labels[place] == wanted) & (wanted >= 0), best[place], -1)
 
 
 def _by_others(causes: Array, values: Array) -> Array:
@@ -1191,18 +1210,18 @@ def _by_others(causes: Array, values: Array) -> Array:
     best, second = pairs[1][order][first], np.zeros(len(first), dtype=int)
     several = distinct > 1
     second[several] = counts[order][first[several] + 1]
-    other = np.full(len(first), -1)
-    other[several] = pairs[1][order][first[several] + 1]
+    runner_up = np.full(len(first), -1)
+    runner_up[several] = pairs[1][order][first[several] + 1]
     label = np.searchsorted(pairs[0][order][first], causes)
     top = counts[order][first][label]
     is_best = values == best[label]
     loses = is_best & (top - 1 < second[label])
     alone = is_best & (top == 1) & ~several[label]
-    return np.where(alone, -1, np.where(loses, other[label], best[label]))
+    return np.where(alone, -1, np.where(loses, runner_up[label], best[label]))
 
 
 def _unanimous(rows: Array, predicted: Array, size: int) -> Array:
-    """What all labels of a row predict; -1 where they differ, or where none does."""
+    """The value that all labels of a row predict; -1 where they differ, or none predicts one."""
     is_known = predicted >= 0
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
     np.minimum.at(low, rows[is_known], predicted[is_known])
@@ -1211,19 +1230,19 @@ def _unanimous(rows: Array, predicted: Array, size: int) -> Array:
 
 
 def _pair(first: Array, second: Array) -> Array:
-    """Two numbers below 2**31 as one."""
+    """Two numbers below 2**31, packed into one."""
     return first.astype(np.int64) << 32 | second.astype(np.int64)
 
 
 def _template_of(text: str, parts: Sequence[tuple[str, int]]) -> tuple[str, tuple[int, ...]]:
-    """A string with the parts that it holds, the longest first, taken out."""
+    """The template of a string: its parts, the longest first, are replaced by placeholders."""
     pieces: list[str | int] = [text]
-    for part, at in parts:
+    for part, number in parts:
         for place, piece in enumerate(pieces):
             start = _place_of(part, piece) if isinstance(piece, str) else -1
             if start >= 0:
                 assert isinstance(piece, str)
-                pieces[place : place + 1] = [piece[:start], at, piece[start + len(part) :]]
+                pieces[place : place + 1] = [piece[:start], number, piece[start + len(part) :]]
                 break
     template = "".join(
         "{}" if isinstance(piece, int) else piece.replace("{", "{{").replace("}", "}}") for piece in pieces
@@ -1232,7 +1251,7 @@ def _template_of(text: str, parts: Sequence[tuple[str, int]]) -> tuple[str, tupl
 
 
 def _place_of(part: str, text: str) -> int:
-    """Where a part stands in a string, no letter or digit going on before or behind it."""
+    """The place of a part in a string at word boundaries: no letter or digit continues it; -1 if there is none."""
     start = text.find(part)
     while start >= 0:
         end = start + len(part)
@@ -1248,6 +1267,6 @@ def _rendered(template: str, columns: Sequence[Array | None]) -> Array:
     """The strings that a template gives; None where a part is missing."""
     rows = zip(*columns, strict=True)
     texts = [template.format(*parts) if all(parts) else None for parts in rows]
-    made = np.empty(len(texts), dtype=object)
-    made[:] = texts
-    return made
+    strings = np.empty(len(texts), dtype=object)
+    strings[:] = texts
+    return strings

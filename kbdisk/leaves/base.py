@@ -1,6 +1,6 @@
-"""What a kind of leaf offers: a codec (values <-> codes), an encoder (codes -> vectors), a decoder (vectors -> belief).
+"""The protocols of a kind of leaf: a codec (values <-> codes), an encoder (codes -> vectors), a decoder (vectors -> belief).
 
-`belief.py` has what a belief offers, `registry.py` the table of kinds. The rows of one kind are flat: n of them, of any
+`belief.py` has the protocol of a belief, `registry.py` the table of kinds. The rows of one kind are flat: n of them, of any
 entities, sorted by slot.
 
 n rows   D width   G groups of properties that share weights   S slots: the properties of this kind
@@ -23,7 +23,7 @@ class LeafCodec(Protocol):
         """Learn from the values of training entities. `tokenizer`: of the text of the knowledge base, or None."""
 
     def encode(self, values: Sequence[Any]) -> Tensor:
-        """The codes (n, ...) of values; ValueError `expected ..., got ...` for a value that is none of this kind."""
+        """The codes (n, ...) of values; ValueError `expected ..., got ...` for a value of another kind."""
 
     def decode(self, codes: Tensor) -> list[Any]:
         """The values of codes (n, ...): of the leaf's type, within its bounds."""
@@ -36,17 +36,17 @@ class LeafCodec(Protocol):
         """The codec of plain data."""
 
 
-UNSEEN_LABEL, OUTSIDE_RANGE = "unseen label", "outside range"  # ways in which a value is unlike those of training
+UNSEEN_LABEL, OUTSIDE_RANGE = "unseen label", "outside range"  # how a value differs from those of training
 
 
 @runtime_checkable
 class Comparing(Protocol):
     """A codec that recognises values unlike those of training."""
 
-    way: ClassVar[str]  # in which they are: UNSEEN_LABEL or OUTSIDE_RANGE
+    difference: ClassVar[str]  # how such a value differs: UNSEEN_LABEL or OUTSIDE_RANGE
 
     def unlike(self, value: Any) -> Sequence[Any]:
-        """The parts of a value that are unlike training: labels that it never had, or a number far outside its range."""
+        """The parts of a value that differ from training: labels that it never had, or a number far outside its range."""
 
     def p_values(self, value: Any) -> Sequence[float]:
         """For each number, label or member the probability that the next one is as far beyond training; 1 within."""

@@ -1,7 +1,7 @@
-"""Beliefs: distributions over the value of each of n rows, in codes. What every belief offers, and beliefs made of others.
+"""Beliefs: distributions over the value of each of n rows, in codes. The protocols of beliefs, and `JoinedBelief`.
 
-Two more promises are optional: a belief may be averaged with those of other networks, and it may be interpolated with
-the values of neighbours, as kNN language models are. `JoinedBelief` makes one belief of several, each about some rows.
+Two protocols are optional: a belief may be averaged with those of other networks, and it may be interpolated with the
+values of neighbours, as kNN language models are. `JoinedBelief` joins several beliefs, each about some of the rows.
 
 n rows   P kernels: the ways in which a value may be near that of a neighbour   K neighbours   s steps
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-MIN_MASS = 1e-12  # that is divided by
+MIN_MASS = 1e-12  # a lower bound of divisors
 
 
 class Belief(Protocol):
@@ -43,7 +43,7 @@ class SupportsAveraging(Belief, Protocol):
     """A belief that can be averaged with others about the same rows."""
 
     def averaged(self, others: Sequence[Any]) -> Belief:
-        """The mean of all, with equal weights."""
+        """The mean of this belief and the others, with equal weights."""
 
 
 @runtime_checkable
@@ -57,14 +57,14 @@ class SupportsInterpolation(Belief, Protocol):
     def interpolated(self, codes: Tensor, weights: Tensor, answer_weights: Tensor | None = None) -> Belief:
         """The belief with so much mass (n, P, K) of each row at its neighbours' values, codes (n, K, ...).
 
-        `answer_weights` (n, 2 + K) are for numbers: the linear weights of what has the least squared error.
+        `answer_weights` (n, 2 + K) are for numbers: the linear weights of the estimate with the least squared error.
         """
 
     def steps(self, codes: Tensor) -> Tensor:
-        """(s,) log p of each step in which values are generated: of a text its tokens, else the value at once."""
+        """(s,) log p of each step in which values are generated: the tokens of a text, else the value in one step."""
 
     def steps_interpolated(self, codes: Tensor, log_probs: Tensor, others: Tensor, weights: Tensor) -> Tensor:
-        """(s,) what `log_probs` (s,) of the steps become by interpolation with `others`; whatever rows the belief is about."""
+        """(s,) the `log_probs` (s,) of steps interpolated with the values `others`. The rows of the belief do not matter."""
 
 
 class SingleStep:
@@ -77,9 +77,9 @@ class SingleStep:
     def steps_interpolated(
         self: SupportsInterpolation, codes: Tensor, log_probs: Tensor, others: Tensor, weights: Tensor
     ) -> Tensor:
-        """(n,) what `log_probs` (n,) become where so much mass (n, P, K) goes to others' values (n, K, ...)."""
+        """(n,) the `log_probs` (n,) interpolated with masses `weights` (n, P, K) at the values `others` (n, K, ...)."""
         mass = weights.sum((1, 2)).clamp(max=1)  # (n,)
-        # all mass goes to the others, so the belief that is left may be about any row
+        # all mass goes to the others, so the rows of the placeholder do not matter
         placeholder = self.pick(torch.zeros(len(codes), dtype=torch.long, device=codes.device))
         at_others = placeholder.interpolated(others, weights / mass.clamp(min=MIN_MASS)[:, None, None])
         return torch.logaddexp(log_probs + (1 - mass).log(), at_others.log_prob(codes) + mass.log())
@@ -129,7 +129,7 @@ class JoinedBelief(SingleStep):
         return self._gathered(lambda belief, rows: belief.ranks(codes[rows]))
 
     def member_logs(self, codes: Tensor) -> Tensor:
-        """(n, M) log p of each member of sets, if there is a single one; NaN for what is no label."""
+        """(n, M) log p of each member of sets, given that it is the only one; NaN for a code that is not a label."""
         return self._gathered(lambda belief, rows: belief.member_logs(codes[rows]), torch.nan)
 
     def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> JoinedBelief:
@@ -143,19 +143,19 @@ class JoinedBelief(SingleStep):
     def pick(self, rows: Tensor) -> Belief:
         """The beliefs about some rows; the part itself where all rows are of one."""
         within = torch.empty(len(self), dtype=torch.long, device=rows.device)  # (n,) where in its part each row is
-        part_of = torch.empty_like(within)
-        for part, own in enumerate(self.rows):
-            within[own] = torch.arange(len(own), device=rows.device)
-            part_of[own] = part
-        within, part_of = within[rows], part_of[rows]
-        places = [(part_of == part).nonzero()[:, 0] for part in range(len(self.parts))]
+        part_number = torch.empty_like(within)
+        for part, part_rows in enumerate(self.rows):
+            within[part_rows] = torch.arange(len(part_rows), device=rows.device)
+            part_number[part_rows] = part
+        within, part_number = within[rows], part_number[rows]
+        places = [(part_number == part).nonzero()[:, 0] for part in range(len(self.parts))]
         picked = [(place, belief.pick(within[place])) for place, belief in zip(places, self.parts, strict=True)]
         joined: Belief = join_beliefs([(place, belief) for place, belief in picked if len(place)] or picked[:1])
         return joined
 
     @property
     def kernels(self) -> int:
-        """The most that a part has."""
+        """The largest number of kernels of a part."""
         return max((belief.kernels for belief in self.parts if isinstance(belief, SupportsInterpolation)), default=0)
 
     def interpolated(self, codes: Tensor, weights: Tensor, answer_weights: Tensor | None = None) -> JoinedBelief:
@@ -168,8 +168,10 @@ class JoinedBelief(SingleStep):
 
     def averaged(self, others: Sequence[JoinedBelief]) -> JoinedBelief:
         """The mean of each part that can be averaged."""
-        every = zip(self.parts, *(other.parts for other in others), strict=True)
-        parts = [first.averaged(rest) if isinstance(first, SupportsAveraging) else first for first, *rest in every]
+        joined_parts = zip(self.parts, *(other.parts for other in others), strict=True)
+        parts = [
+            first.averaged(rest) if isinstance(first, SupportsAveraging) else first for first, *rest in joined_parts
+        ]
         return JoinedBelief(self.rows, parts)
 
     def _gathered(self, ask: Callable[[Any, Tensor], Tensor], fill: float = -1) -> Tensor:
@@ -185,11 +187,11 @@ class JoinedBelief(SingleStep):
 
 
 def join_beliefs(parts: Sequence[tuple[Tensor, Any]], order: Tensor | None = None) -> Any:
-    """One belief, of beliefs about some rows each; the single part itself where it is about all, in order.
+    """Join beliefs about some rows each; returns a single part as it is where it is about all rows, in order.
 
-    `order`: where each of the rows came from, if they were arranged in another.
+    `order` holds the original place of each row, if the rows were rearranged.
     """
-    rows = [own if order is None else order[own] for own, _ in parts]
+    rows = [rows_of_part if order is None else order[rows_of_part] for rows_of_part, _ in parts]
     if len(parts) == 1 and bool((rows[0][1:] > rows[0][:-1]).all()):
         return parts[0][1]
     return JoinedBelief(rows, [belief for _, belief in parts])

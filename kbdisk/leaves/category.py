@@ -53,7 +53,7 @@ class CategoryConfig:
 class CategoryCodec:
     """The labels of one slot: codes (n,) count them from 0, -1 is any other label."""
 
-    way: ClassVar[str] = UNSEEN_LABEL
+    difference: ClassVar[str] = UNSEEN_LABEL
     labels: Labels
     ordered: bool = False
 
@@ -83,9 +83,9 @@ class CategoryCodec:
         """How many labels training had."""
         return self.labels.learnt()
 
-    def extended(self, more: Iterable[Label]) -> CategoryCodec:
+    def extended(self, new_labels: Iterable[Label]) -> CategoryCodec:
         """The codec with labels that training never had; for a network whose labels are embedded by their text."""
-        return replace(self, labels=self.labels.extended(more))
+        return replace(self, labels=self.labels.extended(new_labels))
 
     def to_json(self) -> dict[str, Any]:
         """The codec as plain data."""
@@ -99,7 +99,7 @@ class CategoryCodec:
 
 @dataclass(frozen=True)
 class CategoryBelief(SingleStep):
-    """A categorical distribution: the softmax of logits, less the mass that is kept for unseen labels."""
+    """A categorical distribution: the softmax of logits, scaled down by the mass of unseen labels."""
 
     logits: Tensor  # (n, V), -inf where a row's slot has fewer labels
     unseen: Tensor | None = None  # (n,) the mass kept for unseen labels, code -1
@@ -154,20 +154,20 @@ class CategoryBelief(SingleStep):
     def interpolated(self, codes: Tensor, weights: Tensor, answer_weights: Tensor | None = None) -> CategoryBelief:
         """The belief with some of its mass at the labels of neighbours: codes (n, K), weights (n, 1, K)."""
         weights = weights[:, 0].float()
-        left = (1 - weights.sum(1)).clamp(min=0)  # (n,) sums are rounded
-        probs = self.probs * left[:, None]
+        network_mass = (1 - weights.sum(1)).clamp(min=0)  # (n,) sums are rounded
+        probs = self.probs * network_mass[:, None]
         probs = probs.scatter_add(1, codes.clamp(min=0), weights.where(codes >= 0, 0))
         logits = probs.clamp(min=MIN_PROBABILITY).log().masked_fill(self.logits == -torch.inf, -torch.inf)
         if self.unseen is None:
             return CategoryBelief(logits)
-        return CategoryBelief(logits, (self.unseen * left + weights.where(codes < 0, 0).sum(1)).clamp(max=1))
+        return CategoryBelief(logits, (self.unseen * network_mass + weights.where(codes < 0, 0).sum(1)).clamp(max=1))
 
     def averaged(self, others: Sequence[CategoryBelief]) -> CategoryBelief:
-        """The mean of all."""
-        every = [self, *others]
-        probs = torch.stack([belief.probs for belief in every]).mean(0)
+        """The mean of this belief and the others."""
+        beliefs = [self, *others]
+        probs = torch.stack([belief.probs for belief in beliefs]).mean(0)
         logits = probs.clamp(min=MIN_PROBABILITY).log().masked_fill(self.logits == -torch.inf, -torch.inf)
-        unseen = [belief.unseen for belief in every if belief.unseen is not None]
+        unseen = [belief.unseen for belief in beliefs if belief.unseen is not None]
         return CategoryBelief(logits, torch.stack(unseen).mean(0) if unseen else None)
 
     def pick(self, rows: Tensor) -> CategoryBelief:
@@ -183,8 +183,8 @@ def entropy_terms(probability: Tensor) -> Tensor:
 
 def ranks(scores: Tensor, codes: Tensor) -> Tensor:
     """(n, V) scores -> (n,) the rank of a code among all, 1 the best; ties share their mean, an unknown label is last."""
-    own = scores.gather(1, codes.clamp(min=0)[:, None])  # (n, 1)
-    rank = (scores > own).sum(1) + ((scores == own).sum(1) + 1) / 2
+    score = scores.gather(1, codes.clamp(min=0)[:, None])  # (n, 1)
+    rank = (scores > score).sum(1) + ((scores == score).sum(1) + 1) / 2
     return torch.where(codes == UNKNOWN_LABEL, (scores > -torch.inf).sum(1) + 1, rank)
 
 
@@ -254,8 +254,13 @@ class CategoryDecoder(nn.Module):
         h, rows, order = self.columns.arrange(h, rows)
         parts = [(part.rows, self._belief(part.values, rows.slot[part.rows])) for part in self.scores(h, rows)]
         if self.cumulative is not None:
-            own = self.ordered[rows.slot].nonzero()[:, 0]
-            parts.append((own, self._belief(self.cumulative(h[own], rows.slot[own]), rows.slot[own])))
+            ordered_rows = self.ordered[rows.slot].nonzero()[:, 0]
+            parts.append(
+                (
+                    ordered_rows,
+                    self._belief(self.cumulative(h[ordered_rows], rows.slot[ordered_rows]), rows.slot[ordered_rows]),
+                )
+            )
         return join_beliefs(parts or [(rows.slot, CategoryBelief(h[:, :1]))], order)
 
     def _belief(self, logits: Tensor, column: Tensor) -> CategoryBelief:
@@ -285,14 +290,16 @@ class CumulativeScores(Readout):
 
     def __init__(self, labels: Sequence[Labels | None], width: int) -> None:
         super().__init__()
-        ordered = [of_column for of_column in labels if of_column is not None]
-        sizes = torch.tensor([len(of_column) for of_column in ordered])  # (O,)
+        ordered = [column_labels for column_labels in labels if column_labels is not None]
+        sizes = torch.tensor([len(column_labels) for column_labels in ordered])  # (O,)
         self.register_buffer("sizes", sizes, persistent=False)
         self.register_buffer("starts", sizes.cumsum(0) - sizes, persistent=False)  # (O,)
-        numbers = torch.tensor([of_column is not None for of_column in labels]).cumsum(0) - 1
+        numbers = torch.tensor([column_labels is not None for column_labels in labels]).cumsum(0) - 1
         self.register_buffer("number", numbers, persistent=False)  # (C,) of each column among the ordered ones
         self.table = score_table(2 * len(ordered), width)  # (2 O, D): location, log of the spread
-        self.cuts = nn.Parameter(torch.cat([_initial_cuts(of_column) for of_column in ordered]))  # (labels in all,)
+        self.cuts = nn.Parameter(
+            torch.cat([_initial_cuts(column_labels) for column_labels in ordered])
+        )  # (labels in all,)
 
     def forward(self, h: Tensor, slot: Tensor) -> Tensor:
         """(m, D) and their columns -> (m, V), -inf beyond the labels of a row's column"""

@@ -134,7 +134,7 @@ def starts_of(labels: Sequence[Labels], begin: int = 0) -> Tensor:
 
 def texts_of(labels: Sequence[Labels]) -> list[str]:
     """The labels of all slots as texts: (N,)."""
-    return [text for of_slot in labels for text in of_slot.texts]
+    return [text for slot_labels in labels for text in slot_labels.texts]
 
 
 # ---------------------------------------------------------------- scores
@@ -174,14 +174,14 @@ def score(h: Tensor, table: Tensor, bias: Tensor | None, slots: Slots) -> Iterat
     """Score rows (n, D) against the labels (N, D) of their slots, part by part; a slot without labels is left out."""
     growth = np.ceil(np.log2(np.maximum(slots.labels, 1) / WIDTH_OF_FIRST_PART) / 2).clip(0).astype(int)
     for part in np.unique(growth[slots.labels > 0]):
-        of_part = slots.pick((growth == part) & (slots.labels > 0))
-        is_large = of_part.rows * of_part.labels >= MIN_PRODUCT
-        width = int(of_part.labels.max())
+        part_slots = slots.pick((growth == part) & (slots.labels > 0))
+        is_large = part_slots.rows * part_slots.labels >= MIN_PRODUCT
+        width = int(part_slots.labels.max())
         pieces = []
         if is_large.any():
-            pieces.append(_multiplied(h, table, bias, of_part.pick(is_large), width))
+            pieces.append(_multiplied(h, table, bias, part_slots.pick(is_large), width))
         if not is_large.all():
-            pieces.append(_gathered(h, table, bias, of_part.pick(~is_large), width))
+            pieces.append(_gathered(h, table, bias, part_slots.pick(~is_large), width))
         yield Scores(torch.cat([piece.rows for piece in pieces]), torch.cat([piece.values for piece in pieces]))
 
 
@@ -190,8 +190,8 @@ def _multiplied(h: Tensor, table: Tensor, bias: Tensor | None, slots: Slots, wid
     rows, labels = _pieces(h, slots.first_row, slots.rows), _pieces(table, slots.first_label, slots.labels)
     biases = [None] * len(labels) if bias is None else _pieces(bias, slots.first_label, slots.labels)
     values = [
-        F.pad(linear(x, of_slot, offset).float(), (0, width - len(of_slot)), value=-torch.inf)
-        for x, of_slot, offset in zip(rows, labels, biases, strict=True)
+        F.pad(linear(x, slot_labels, offset).float(), (0, width - len(slot_labels)), value=-torch.inf)
+        for x, slot_labels, offset in zip(rows, labels, biases, strict=True)
     ]
     return Scores(torch.from_numpy(_ranges(slots.first_row, slots.rows)).to(h.device), torch.cat(values))
 
@@ -203,7 +203,8 @@ def _gathered(h: Tensor, table: Tensor, bias: Tensor | None, slots: Slots, width
     place = torch.from_numpy(_ranges(first * BLOCK, slots.rows)).to(h.device)  # (m,) where each row is in the blocks
     rows = torch.from_numpy(_ranges(slots.first_row, slots.rows)).to(h.device)  # (m,)
     start, size = (
-        torch.from_numpy(of_slot[slot_of_block])[:, None].to(h.device) for of_slot in (slots.first_label, slots.labels)
+        torch.from_numpy(slot_values[slot_of_block])[:, None].to(h.device)
+        for slot_values in (slots.first_label, slots.labels)
     )  # (b, 1)
     label = torch.arange(width, device=h.device)
     which = start + torch.minimum(label, size - 1)  # (b, V)
@@ -238,7 +239,7 @@ class LearntScores(Readout):
 
     def __init__(self, labels: Sequence[Labels], setting: Setting, bias: Tensor | None = None) -> None:
         super().__init__()
-        self.sizes = np.array([len(of_slot) for of_slot in labels], np.int64)  # (S,)
+        self.sizes = np.array([len(slot_labels) for slot_labels in labels], np.int64)  # (S,)
         self.starts = self.sizes.cumsum() - self.sizes  # (S,)
         self.table = score_table(int(self.sizes.sum()), setting.width)  # (N, D)
         # DIFF(paper): the bias begins at the labels' log frequency, not at 0: training starts from the marginals
@@ -271,7 +272,7 @@ class TextScores(Readout):
 
     def replace_labels(self, labels: Sequence[Labels]) -> None:
         """Take other labels."""
-        self.sizes = np.array([len(of_slot) for of_slot in labels], np.int64)  # (S,)
+        self.sizes = np.array([len(slot_labels) for slot_labels in labels], np.int64)  # (S,)
         self.starts = self.sizes.cumsum() - self.sizes  # (S,)
         self.texts.replace_texts(texts_of(labels))
 

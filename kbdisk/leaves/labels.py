@@ -71,12 +71,12 @@ class Labels:
     @cached_property
     def _trained(self) -> frozenset[tuple[bool, Any]]:
         """The labels that training had; the schema may have given others."""
-        both = zip(self.values, self.counts, strict=True)
-        return frozenset((isinstance(value, bool), value) for value, count in both if count)
+        pairs = zip(self.values, self.counts, strict=True)
+        return frozenset((isinstance(value, bool), value) for value, count in pairs if count)
 
     @cached_property
     def are_names(self) -> bool:
-        """Whether hardly a label recurs, as with identifiers: the next value is most likely a new one."""
+        """Whether hardly any label recurs, as with identifiers, so that the next value is most likely a new label."""
         return self.counts.count(1) >= MIN_SINGLETON_SHARE * max(self._total, 1)
 
     def unseen_values(self, values: Sequence[Any]) -> list[Any]:
@@ -113,7 +113,7 @@ class Labels:
         return {value: place for place, value in enumerate(self.values) if not isinstance(value, bool)}
 
     def encode(self, values: Sequence[Any]) -> npt.NDArray[np.int64]:
-        """The codes (n,) of labels; ValueError where one is no label, or none of these and these are all."""
+        """The codes (n,) of labels; ValueError for a value that is not a label, or is not among these where no others are allowed."""
         kinds = set(map(type, values))
         for kind in kinds:
             if not issubclass(kind, LABEL_TYPES):
@@ -133,16 +133,18 @@ class Labels:
         """The allowed labels, as text."""
         if self.values == (False, True) and isinstance(self.values[0], bool):
             return "true or false"
-        more = ", ..." if len(self.values) > MAX_LISTED else ""
-        return f"one of {', '.join(map(str, self.values[:MAX_LISTED]))}{more}"
+        ending = ", ..." if len(self.values) > MAX_LISTED else ""
+        return f"one of {', '.join(map(str, self.values[:MAX_LISTED]))}{ending}"
 
-    def extended(self, more: Iterable[Label]) -> Labels:
+    def extended(self, new_labels: Iterable[Label]) -> Labels:
         """The labels with more that training never had; the codes of the old ones stay."""
         assert self.open
         known = {(isinstance(value, bool), value) for value in self.values}
-        new = [key for key in dict.fromkeys((isinstance(value, bool), value) for value in more) if key not in known]
-        values, counts = self.values + tuple(value for _, value in new), self.counts + (0,) * len(new)
-        return replace(self, values=values, counts=counts, names=self.names and self.names + ("",) * len(new))
+        new_keys = [
+            key for key in dict.fromkeys((isinstance(value, bool), value) for value in new_labels) if key not in known
+        ]
+        values, counts = self.values + tuple(value for _, value in new_keys), self.counts + (0,) * len(new_keys)
+        return replace(self, values=values, counts=counts, names=self.names and self.names + ("",) * len(new_keys))
 
     def with_names(self, names: Mapping[Any, str]) -> Labels:
         """The labels with the names of linked entities."""

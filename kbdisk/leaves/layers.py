@@ -136,8 +136,8 @@ class GLUBlock(nn.Module):
         """(n, D) -> (n, D); the rows of a group pass the whole block while they are in the cache."""
         parameters = zip(*(parameter.unbind() for parameter in self._parameters_by_group()), strict=True)
         outputs = (
-            self._forward_group(rows, *of_group)
-            for rows, of_group in zip(x.split(list(counts)), parameters, strict=True)
+            self._forward_group(rows, *group_parameters)
+            for rows, group_parameters in zip(x.split(list(counts)), parameters, strict=True)
             if len(rows)
         )
         return torch.cat([*outputs, x[:0]])

@@ -70,7 +70,7 @@ class LinkConfig:
 class LinkCodec:
     """The targets of one slot: codes (n,) count them from 0, -1 is any other entity."""
 
-    way: ClassVar[str] = UNSEEN_LABEL
+    difference: ClassVar[str] = UNSEEN_LABEL
     targets: Labels  # ids
     many: bool  # whether they are predicted by pointers; else they are categories
 
@@ -135,15 +135,13 @@ class EntityVectors(nn.Module):
 
     def __init__(self, targets: Sequence[Labels], setting: Setting, table: Callable[[int, int], nn.Parameter]) -> None:
         super().__init__()
-        ids = dict.fromkeys(id for of_slot in targets for id in of_slot.values)
+        ids = dict.fromkeys(id for labels in targets for id in labels.values)
         row = {id: number for number, id in enumerate(ids)}
-        entity = torch.tensor([row[id] for of_slot in targets for id in of_slot.values], dtype=torch.long)
+        entity = torch.tensor([row[id] for labels in targets for id in labels.values], dtype=torch.long)
         self.register_buffer("entity", entity, persistent=False)  # (N,)
         self.register_buffer("starts", starts_of(targets), persistent=False)  # (S,)
         self.table = table(len(ids), setting.width)  # (E, D)
-        names = {
-            id: name for of_slot in targets for id, name in zip(of_slot.values, of_slot.names, strict=False) if name
-        }
+        names = {id: name for labels in targets for id, name in zip(labels.values, labels.names, strict=False) if name}
         has_texts = setting.config.text and setting.reader is not None and names
         self.texts = TextVectors([names.get(id, "") for id in ids], setting) if has_texts else None
 
@@ -172,7 +170,7 @@ class SlotTargets:
 
 @dataclass(frozen=True)
 class PointerBelief:
-    """A categorical distribution over targets: the softmax of scores, less the mass that is kept for unseen ones."""
+    """A categorical distribution over targets: the softmax of scores, scaled down by the mass of unseen targets."""
 
     query: Tensor  # (n, D)
     targets: SlotTargets
@@ -182,8 +180,8 @@ class PointerBelief:
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,)"""
         log_prob = self._sampled(codes.clamp(min=0)) if self.is_sampled else self._full(codes.clamp(min=0))
-        rest = torch.tensor([self.unseen, 1 - self.unseen], device=codes.device).clamp(min=MIN_PROBABILITY).log()
-        return torch.where(codes == UNKNOWN_LABEL, rest[0], log_prob + rest[1])
+        log_masses = torch.tensor([self.unseen, 1 - self.unseen], device=codes.device).clamp(min=MIN_PROBABILITY).log()
+        return torch.where(codes == UNKNOWN_LABEL, log_masses[0], log_prob + log_masses[1])
 
     def _full(self, codes: Tensor) -> Tensor:
         def score(scores: Tensor, codes: Tensor) -> Tensor:
@@ -199,9 +197,9 @@ class PointerBelief:
         scores = F.linear(self.query, self.targets.vectors(which), self.targets.bias[which]).float()  # (n, m)
         weight = torch.full_like(scores[:1], -torch.inf)  # targets of other rows that were not drawn do not count
         weight[0, place[: len(drawn)]] = -probability[drawn].log()
-        own = place[len(drawn) :, None]  # (n, 1)
-        target = scores.gather(1, own)
-        return target[:, 0] - (scores + weight).scatter(1, own, target).logsumexp(1)
+        own_place = place[len(drawn) :, None]  # (n, 1)
+        target = scores.gather(1, own_place)
+        return target[:, 0] - (scores + weight).scatter(1, own_place, target).logsumexp(1)
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
         """(n,) always a known target"""
@@ -218,8 +216,8 @@ class PointerBelief:
     def entropy(self) -> Tensor:
         """(n,) unseen targets count as a single one."""
         entropy = self._by_rows(lambda scores: entropy_terms(scores.softmax(1)).sum(1))
-        rest = torch.tensor([self.unseen, 1 - self.unseen], device=entropy.device)
-        return entropy * rest[1] + entropy_terms(rest).sum()
+        masses = torch.tensor([self.unseen, 1 - self.unseen], device=entropy.device)
+        return entropy * masses[1] + entropy_terms(masses).sum()
 
     @property
     def probs(self) -> Tensor:
@@ -255,10 +253,12 @@ class PointerBelief:
         return torch.cat(self._parts(function, *arguments))
 
     def _parts(self, function: Callable[..., Any], *arguments: Tensor) -> list[Any]:
-        """The same, part by part, with at most `MAX_SCORES` scores at a time."""
+        """A function of the scores of all targets, computed in parts of at most `MAX_SCORES` scores."""
         rows = max(MAX_SCORES // max(len(self.targets.bias), 1), 1)
         parts = zip(*(tensor.split(rows) for tensor in (self.query, *arguments)), strict=True)
-        return [function(F.linear(query, self._vectors, self.targets.bias).float(), *own) for query, *own in parts]
+        return [
+            function(F.linear(query, self._vectors, self.targets.bias).float(), *tensors) for query, *tensors in parts
+        ]
 
 
 class PointerHead(Readout):
@@ -271,11 +271,11 @@ class PointerHead(Readout):
         super().__init__()
         targets, distribution = list(many.values()), SAMPLING[setting.config.draw]
         self.number = {slot: number for number, slot in enumerate(many)}
-        self.sizes, self.unseen = [len(of_slot) for of_slot in targets], [of_slot.unseen for of_slot in targets]
+        self.sizes, self.unseen = [len(labels) for labels in targets], [labels.unseen for labels in targets]
         self.query = GroupedLinear(setting.sets, setting.width, setting.width)
         self.entities = EntityVectors(targets, setting, score_table)
-        self.bias = nn.Parameter(torch.cat([log_frequencies(of_slot) for of_slot in targets]))  # (N,)
-        sampled = [(setting.config.negatives * distribution(of_slot)).clamp(max=1) for of_slot in targets]
+        self.bias = nn.Parameter(torch.cat([log_frequencies(labels) for labels in targets]))  # (N,)
+        sampled = [(setting.config.negatives * distribution(labels)).clamp(max=1) for labels in targets]
         self.register_buffer("sampled", torch.cat(sampled), persistent=False)  # (N,)
         self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
 
@@ -289,13 +289,13 @@ class PointerHead(Readout):
             self.sampled.split(self.sizes),
             self.entities.starts.tolist(),
         )
-        for slot, own, query in zip(slots.tolist(), rows_of_slots, queries, strict=True):
+        for slot, rows_of_slot, query in zip(slots.tolist(), rows_of_slots, queries, strict=True):
             if slot in self.number:
-                at = self.number[slot]
-                targets = SlotTargets(self.entities, starts[at], biases[at], sampled[at], self.scale)
-                belief = PointerBelief(query, targets, self.unseen[at], self.training)
-                is_pointer = self.training or self.sizes[at] > MAX_DENSE_TARGETS
-                yield own, belief if is_pointer else belief.as_category()
+                number = self.number[slot]
+                targets = SlotTargets(self.entities, starts[number], biases[number], sampled[number], self.scale)
+                belief = PointerBelief(query, targets, self.unseen[number], self.training)
+                is_pointer = self.training or self.sizes[number] > MAX_DENSE_TARGETS
+                yield rows_of_slot, belief if is_pointer else belief.as_category()
 
 
 # ---------------------------------------------------------------- encoder and decoder
@@ -336,13 +336,13 @@ class LinkDecoder(nn.Module):
         super().__init__()
         self.columns, codecs = Columns(codecs), distinct(codecs)
         self.blocks = residual_blocks(setting)
-        few = [Labels((), ()) if codec.many else with_placeholder(codec.targets) for codec in codecs]
-        self.scores = LearntScores(few, setting)
+        few_targets = [Labels((), ()) if codec.many else with_placeholder(codec.targets) for codec in codecs]
+        self.scores = LearntScores(few_targets, setting)
         self.register_buffer(
             "unseen", torch.tensor([codec.targets.unseen for codec in codecs]), persistent=False
         )  # (C,)
-        many = {column: codec.targets for column, codec in enumerate(codecs) if codec.many}
-        self.pointers = PointerHead(many, setting) if many else None
+        many_targets = {column: codec.targets for column, codec in enumerate(codecs) if codec.many}
+        self.pointers = PointerHead(many_targets, setting) if many_targets else None
 
     def forward(self, h: Tensor, rows: Rows) -> Any:
         """(n, D) -> a CategoryBelief, a PointerBelief, or several joined where slots differ in how many targets they have"""

@@ -1,4 +1,4 @@
-"""How a kind of leaf becomes tensors and back: the parts of its row in `kbdisk.schemas.kinds.KINDS` that load torch.
+"""The registry of learnt kinds of leaves: the parts of the rows of `kbdisk.schemas.kinds.KINDS` that load torch.
 
 tests/leaves/test_leaves.py asks each row for an example, and checks that it keeps the promises of base.py and belief.py.
 """

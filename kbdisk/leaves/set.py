@@ -5,10 +5,10 @@ A set is embedded by the mean of its members' vectors and a vector for their num
     ConditionalBernoulli   P(set) = P(size) P(set | size): independent Bernoullis conditioned on their number, so that
                            P(set | size) is in proportion to the product of the members' odds. Sums to 1 over all subsets
     IndependentBernoulli   a Bernoulli for each label, for slots with more labels than `counted` allows: the size follows
-                           from them. Of a set with more members than the leaf allows the likeliest are drawn, and the
-                           likeliest set has a member at least unless training had an empty set
+                           from them. A drawn set keeps the likeliest members, as many as the leaf allows. The likeliest
+                           set has at least one member, unless training had an empty set
 
-times the probability that there are members which training never had; these are coded as a single one: -2.
+times the probability that there are members which training never had. All of these have one code, -2.
 
 The log of the sum over the subsets of r labels, each weighted by the product of its labels' odds, is the log of an
 elementary symmetric polynomial. It is computed by the last label of each subset, with sums of positive terms in logs, so
@@ -68,7 +68,7 @@ class SetConfig:
 class SetCodec:
     """The labels of one slot: codes (n, M) are a row's members, ascending; -2 for unknown ones, padded with -1."""
 
-    way: ClassVar[str] = UNSEEN_LABEL
+    difference: ClassVar[str] = UNSEEN_LABEL
     labels: Labels
     links: bool  # whether members are links, and labels their ids
     most: int | None
@@ -88,9 +88,9 @@ class SetCodec:
         """The codec with the names of linked entities, by their ids."""
         return replace(self, labels=self.labels.with_names(names)) if self.links else self
 
-    def extended(self, more: Iterable[Label]) -> SetCodec:
+    def extended(self, new_labels: Iterable[Label]) -> SetCodec:
         """The codec with labels that training never had; for a network whose labels are embedded by their text."""
-        return replace(self, labels=self.labels.extended(more))
+        return replace(self, labels=self.labels.extended(new_labels))
 
     @property
     def unseen(self) -> float:
@@ -103,7 +103,7 @@ class SetCodec:
         return min(len(self.labels), len(self.sizes) - 1 if self.most is None else self.most)
 
     @property
-    def least(self) -> int:
+    def min_members(self) -> int:
         """The smallest size: 0 where training had an empty set, or none at all, else 1."""
         return int(self.sizes[:1] == (0,) and self.most != 0)
 
@@ -151,7 +151,7 @@ class SetCodec:
 
 
 def _members(value: Any, links: bool) -> Sequence[Any]:
-    """The members of a set, links as their ids; a value that is no collection is a set of one."""
+    """The members of a set, links as their ids; a single value is a set with one member."""
     members = value if isinstance(value, list | tuple | set | frozenset) else (value,)
     if not links:
         return list(members)
@@ -203,8 +203,8 @@ class SetDecoder(nn.Module):
 
     labels: Tensor
     largest: Tensor
-    least: Tensor
-    most: Tensor
+    min_members: Tensor
+    max_members: Tensor
     unseen: Tensor
 
     def __init__(self, codecs: Sequence[SetCodec], setting: Setting) -> None:
@@ -219,9 +219,11 @@ class SetDecoder(nn.Module):
         self.counts = LearntScores([_sizes_as_labels(codec) for codec in codecs], setting)
         self.register_buffer("largest", torch.tensor([codec.largest for codec in codecs]), persistent=False)  # (C,)
         self.register_buffer("unseen", torch.tensor([codec.unseen for codec in codecs]), persistent=False)  # (C,)
-        most = [len(codec.labels) if codec.most is None else codec.most for codec in codecs]
-        self.register_buffer("most", torch.tensor(most), persistent=False)  # (C,)
-        self.register_buffer("least", torch.tensor([codec.least for codec in codecs]), persistent=False)  # (C,)
+        max_members = [len(codec.labels) if codec.most is None else codec.most for codec in codecs]
+        self.register_buffer("max_members", torch.tensor(max_members), persistent=False)  # (C,)
+        self.register_buffer(
+            "min_members", torch.tensor([codec.min_members for codec in codecs]), persistent=False
+        )  # (C,)
         self.register_buffer("labels", torch.tensor([len(codec.labels) for codec in codecs]), persistent=False)  # (C,)
 
     def replace_labels(self, codecs: Sequence[SetCodec]) -> None:
@@ -243,15 +245,17 @@ class SetDecoder(nn.Module):
             for chosen, build in ((has_few_labels, self._conditional), (~has_few_labels, self._independent)):
                 place = chosen.nonzero()[:, 0]
                 if len(place):
-                    own = part.rows[place]
-                    parts.append((own, build(part.values[place], counts[own], rows.slot[own])))
+                    rows_of_kind = part.rows[place]
+                    parts.append(
+                        (rows_of_kind, build(part.values[place], counts[rows_of_kind], rows.slot[rows_of_kind]))
+                    )
         return join_beliefs(parts or [(rows.slot, self._independent(h[:, :1], counts, rows.slot))], order)
 
     def _conditional(self, logits: Tensor, counts: Tensor, column: Tensor) -> ConditionalBernoulli:
-        return ConditionalBernoulli(logits, counts, self.largest[column], self.most[column], self.unseen[column])
+        return ConditionalBernoulli(logits, counts, self.largest[column], self.max_members[column], self.unseen[column])
 
     def _independent(self, logits: Tensor, counts: Tensor, column: Tensor) -> IndependentBernoulli:
-        return IndependentBernoulli(logits, self.least[column], self.most[column], self.unseen[column])
+        return IndependentBernoulli(logits, self.min_members[column], self.max_members[column], self.unseen[column])
 
 
 def _sizes_as_labels(codec: SetCodec) -> Labels:
@@ -284,7 +288,7 @@ class ConditionalBernoulli:
     logits: Tensor  # (n, V) log odds, -inf where a row's slot has fewer labels
     counts: Tensor  # (n, K) log probabilities of the sizes 0, 1, ... largest and, where allowed, of larger sets
     largest: Tensor  # (n,)
-    most: Tensor  # (n,) members that are allowed
+    max_members: Tensor  # (n,) members that are allowed
     unseen: Tensor  # (n,) the probability of members that training never had
 
     def __len__(self) -> int:
@@ -295,7 +299,7 @@ class ConditionalBernoulli:
         """The largest size that is drawn."""
         if not len(self.largest):
             return 0
-        allowed = torch.minimum(self.most, self._label_count)
+        allowed = torch.minimum(self.max_members, self._label_count)
         return int(torch.minimum(self.largest + MAX_EXTRA_MEMBERS, allowed).max())
 
     @property
@@ -306,25 +310,27 @@ class ConditionalBernoulli:
     def _sums(self) -> SubsetSums:
         return subset_sums(self.logits, self.longest)
 
-    def sizes(self, most: int) -> Tensor:
-        """(n, most + 1) log probabilities of the sizes 0, 1, ... most"""
+    def sizes(self, max_size: int) -> Tensor:
+        """(n, max_size + 1) log probabilities of the sizes 0, 1, ... max_size"""
         label_count, largest = self._label_count[:, None], self.largest[:, None]
-        size = torch.arange(most + 1, device=self.counts.device)
-        own = F.pad(self.counts, (0, 1), value=-torch.inf)
-        own = own.gather(1, size.clamp(max=own.shape[1] - 1).expand(len(own), -1))  # (n, most + 1)
+        size = torch.arange(max_size + 1, device=self.counts.device)
+        log_probs = F.pad(self.counts, (0, 1), value=-torch.inf)
+        log_probs = log_probs.gather(
+            1, size.clamp(max=log_probs.shape[1] - 1).expand(len(log_probs), -1)
+        )  # (n, most + 1)
         larger = F.pad(self.counts, (0, 2), value=-torch.inf).gather(1, largest + 1)  # (n, 1)
         larger_sizes = (label_count - largest).clamp(min=1).double()
-        tail = (larger - (size - largest) * math.log(2) - torch.log1p(-(0.5**larger_sizes))).to(own.dtype)
-        return torch.where(size <= largest, own, tail.masked_fill(size > label_count, -torch.inf))
+        tail = (larger - (size - largest) * math.log(2) - torch.log1p(-(0.5**larger_sizes))).to(log_probs.dtype)
+        return torch.where(size <= largest, log_probs, tail.masked_fill(size > label_count, -torch.inf))
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,)"""
         is_known = codes >= 0  # (n, M)
         odds = F.pad(self.logits, (0, 1)).gather(1, codes.where(is_known, self.logits.shape[1]))  # (n, M), 0 for none
         size = is_known.sum(1, keepdim=True)  # (n, 1)
-        most = int(size.max()) if len(codes) else 0
+        max_size = int(size.max()) if len(codes) else 0
         given_size = odds.sum(1) - log_symmetric_polynomial(self.logits, size[:, 0])
-        return self.sizes(most).gather(1, size)[:, 0] + given_size + _log_unseen(self.unseen, codes)
+        return self.sizes(max_size).gather(1, size)[:, 0] + given_size + _log_unseen(self.unseen, codes)
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
         """(n, M)"""
@@ -365,13 +371,13 @@ class ConditionalBernoulli:
 
     def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> ConditionalBernoulli:
         """The same sizes, with the odds of labels mixed with masses (n, K) of this weight (n,)."""
-        own, other = self.logits.softmax(1), _completed(self.logits, codes, mass)
-        return replace(self, logits=torch.lerp(own, other, weight[:, None].to(own.dtype)).log())
+        probabilities, expert = self.logits.softmax(1), _completed(self.logits, codes, mass)
+        return replace(self, logits=torch.lerp(probabilities, expert, weight[:, None].to(probabilities.dtype)).log())
 
     def pick(self, rows: Tensor) -> ConditionalBernoulli:
         """The beliefs about some of the rows."""
         return ConditionalBernoulli(
-            self.logits[rows], self.counts[rows], self.largest[rows], self.most[rows], self.unseen[rows]
+            self.logits[rows], self.counts[rows], self.largest[rows], self.max_members[rows], self.unseen[rows]
         )
 
 
@@ -380,8 +386,8 @@ class IndependentBernoulli:
     """A Bernoulli for each label, independent of the others."""
 
     logits: Tensor  # (n, V) log odds, -inf where a row's slot has fewer labels
-    least: Tensor  # (n,) members of the likeliest set
-    most: Tensor  # (n,) members that are drawn
+    min_members: Tensor  # (n,) members of the likeliest set
+    max_members: Tensor  # (n,) members that are drawn
     unseen: Tensor  # (n,) the probability of members that training never had
 
     def __len__(self) -> int:
@@ -400,13 +406,13 @@ class IndependentBernoulli:
 
     def mode(self) -> Tensor:
         """(n, M)"""
-        return codes_of(self._allowed((self.logits > 0) | (_ranks(self.logits) < self.least[:, None])))
+        return codes_of(self._allowed((self.logits > 0) | (_ranks(self.logits) < self.min_members[:, None])))
 
     def _allowed(self, chosen: Tensor) -> Tensor:
         """The likeliest of the chosen ones, as many as are allowed."""
-        if not bool((chosen.sum(1) > self.most).any()):
+        if not bool((chosen.sum(1) > self.max_members).any()):
             return chosen
-        return chosen & (_ranks(self.logits.masked_fill(~chosen, -torch.inf)) < self.most[:, None])
+        return chosen & (_ranks(self.logits.masked_fill(~chosen, -torch.inf)) < self.max_members[:, None])
 
     def entropy(self) -> Tensor:
         """(n,)"""
@@ -423,22 +429,24 @@ class IndependentBernoulli:
 
     def blended(self, codes: Tensor, mass: Tensor, weight: Tensor) -> IndependentBernoulli:
         """The same mean size, with the probabilities of labels mixed with masses (n, K) of this weight (n,)."""
-        own = self.probs
-        other = _completed(F.logsigmoid(self.logits), codes, mass) * own.sum(1, keepdim=True)
-        both = torch.lerp(own, other.clamp(max=MAX_MEMBERSHIP), weight[:, None].to(own.dtype))
-        return replace(self, logits=both.logit())
+        probabilities = self.probs
+        expert = _completed(F.logsigmoid(self.logits), codes, mass) * probabilities.sum(1, keepdim=True)
+        blended = torch.lerp(probabilities, expert.clamp(max=MAX_MEMBERSHIP), weight[:, None].to(probabilities.dtype))
+        return replace(self, logits=blended.logit())
 
     def pick(self, rows: Tensor) -> IndependentBernoulli:
         """The beliefs about some of the rows."""
-        return IndependentBernoulli(self.logits[rows], self.least[rows], self.most[rows], self.unseen[rows])
+        return IndependentBernoulli(
+            self.logits[rows], self.min_members[rows], self.max_members[rows], self.unseen[rows]
+        )
 
 
 def _completed(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
-    """(n, V) the masses (n, K) of labels; the other labels of each row share the rest of 1 in proportion to their odds."""
-    left = (1 - mass.sum(1, keepdim=True)).clamp(min=MIN_MASS).to(logits.dtype)
+    """(n, V) the masses (n, K) of labels; the other labels of each row share the remaining mass in proportion to their odds."""
+    rest_of_mass = (1 - mass.sum(1, keepdim=True)).clamp(min=MIN_MASS).to(logits.dtype)
     odds = logits.scatter(1, codes, -torch.inf)
-    others = odds.softmax(1).nan_to_num()  # a row may have no other label
-    completed = (left * others).scatter_add(1, codes, mass.clamp(min=MIN_MASS).to(logits.dtype))
+    rest_of_labels = odds.softmax(1).nan_to_num()  # a row may have no other label
+    completed = (rest_of_mass * rest_of_labels).scatter_add(1, codes, mass.clamp(min=MIN_MASS).to(logits.dtype))
     return completed.masked_fill(logits == -torch.inf, 0)
 
 
@@ -483,12 +491,12 @@ class SubsetSums(NamedTuple):
     last: list[Tensor]  # R times (n, V): log of the sum over the subsets of r labels whose last label this is
 
 
-def subset_sums(logits: Tensor, most: int) -> SubsetSums:
-    """The sums over subsets of at most R = `most` labels with these log odds (n, V); -inf is no label."""
+def subset_sums(logits: Tensor, max_members: int) -> SubsetSums:
+    """The sums over subsets of at most R = `max_members` labels with these log odds (n, V); -inf is no label."""
     logits = logits.clamp(min=LOG_ZERO)
     totals, last = [torch.zeros_like(logits[:, 0])], []
     before = torch.zeros_like(logits)  # over the subsets of r - 1 labels among those before each
-    for _ in range(most):
+    for _ in range(max_members):
         last.append(logits + before)
         cumulated = last[-1].logcumsumexp(1)
         totals.append(cumulated[:, -1])
@@ -520,13 +528,13 @@ def log_symmetric_polynomial(logits: Tensor, degree: Tensor) -> Tensor:
 def expected_log_odds(logits: Tensor, sums: SubsetSums) -> Tensor:
     """(n, R + 1) the mean of the sum of the log odds of a subset's labels, by its size."""
     exists = logits > -torch.inf
-    least = logits.masked_fill(~exists, torch.inf).amin(1, keepdim=True)  # (n, 1)
-    above = (logits - least).masked_fill(~exists, 0).log().clamp(min=LOG_ZERO)  # (n, V)
+    smallest = logits.masked_fill(~exists, torch.inf).amin(1, keepdim=True)  # (n, 1)
+    above = (logits - smallest).masked_fill(~exists, 0).log().clamp(min=LOG_ZERO)  # (n, V)
     logits = logits.clamp(min=LOG_ZERO)
     means, before = [torch.zeros_like(logits[:, 0])], torch.full_like(logits, LOG_ZERO)
     for r, last in enumerate(sums.last, 1):
         cumulated = torch.logaddexp(last + above, logits + before).logcumsumexp(1)
-        mean = (cumulated[:, -1] - sums.total[:, r]).exp() + r * least[:, 0]
+        mean = (cumulated[:, -1] - sums.total[:, r]).exp() + r * smallest[:, 0]
         means.append(torch.where(sums.total[:, r] > LOG_ZERO / 2, mean, 0))
         before = _shifted(cumulated)
     return torch.stack(means, 1)
@@ -540,8 +548,8 @@ def inclusion_probabilities(logits: Tensor, sums: SubsetSums, sizes: Tensor) -> 
     after = [last.flip(1) - logits for last in backwards.last]
     probs = torch.zeros_like(logits)
     for r in range(1, len(sums.last) + 1):
-        ways = torch.stack([before[i] + after[r - 1 - i] for i in range(r)]).logsumexp(0)
-        probs = probs + (ways + logits + (sizes[:, r] - sums.total[:, r])[:, None]).exp()
+        sums_around = torch.stack([before[i] + after[r - 1 - i] for i in range(r)]).logsumexp(0)
+        probs = probs + (sums_around + logits + (sizes[:, r] - sums.total[:, r])[:, None]).exp()
     return probs
 
 
@@ -551,12 +559,12 @@ def draw_subsets(sums: SubsetSums, sizes: Tensor, generator: torch.Generator | N
     bound = torch.full_like(sizes, chosen.shape[1])[:, None]
     place = torch.arange(chosen.shape[1], device=sizes.device)
     for r in range(len(sums.last), 0, -1):
-        own = (sizes >= r).nonzero()[:, 0]
-        if len(own):
-            odds = sums.last[r - 1][own].masked_fill(place >= bound[own], 2 * LOG_ZERO)
+        unfinished = (sizes >= r).nonzero()[:, 0]
+        if len(unfinished):
+            odds = sums.last[r - 1][unfinished].masked_fill(place >= bound[unfinished], 2 * LOG_ZERO)
             member = torch.multinomial(odds.softmax(1), 1, generator=generator)  # (o, 1)
-            chosen[own] = chosen[own].scatter(1, member, True)
-            bound[own] = member
+            chosen[unfinished] = chosen[unfinished].scatter(1, member, True)
+            bound[unfinished] = member
     return chosen
 
 

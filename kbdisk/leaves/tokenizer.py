@@ -87,9 +87,9 @@ class Tokenizer:
         """Token ids (n, L), padded with 0; a text of more than `max_tokens` is cut, and has no end."""
         rows = [self._ids(text) for text in texts] if any(map(_SPELT_IN_BYTES.search, texts)) else self._plain(texts)
         lengths = np.fromiter(map(len, rows), np.int64, len(rows)) + 1
-        kept = lengths if max_tokens is None else lengths.clip(max=max_tokens)
-        ids = np.full((len(rows), int(kept.max(initial=0))), PAD, np.int64)
-        filled = np.arange(ids.shape[1]) < kept[:, None]  # (n, L)
+        kept_lengths = lengths if max_tokens is None else lengths.clip(max=max_tokens)
+        ids = np.full((len(rows), int(kept_lengths.max(initial=0))), PAD, np.int64)
+        filled = np.arange(ids.shape[1]) < kept_lengths[:, None]  # (n, L)
         ids[filled] = [token for row in rows for token in (*row, EOS)[:max_tokens]]
         return torch.from_numpy(ids)
 

@@ -33,11 +33,11 @@ class EntityEncoder(nn.Module):
         self.layers = nn.ModuleList(Layer(width, heads, hidden, dropout, scale) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, x: Tensor, seen: int, whole: Layout, asked: Layout) -> Tensor:
-        """(N, D) -> the asked rows (N - seen, D). `whole` is the layout of all rows as queries, `asked` of the asked ones."""
+    def forward(self, x: Tensor, seen: int, all_rows: Layout, asked_rows: Layout) -> Tensor:
+        """(N, D) -> the asked rows (N - seen, D). The layouts have all rows, or the asked rows alone, as queries."""
         for number, layer in enumerate(self.layers, start=1):
-            last = number == len(self.layers)
-            x = layer(x, seen, asked if last else whole, last)
+            is_last = number == len(self.layers)
+            x = layer(x, seen, asked_rows if is_last else all_rows, is_last)
         out: Tensor = self.norm(x)
         return out
 
@@ -58,12 +58,12 @@ class Layer(AttentionMaps):
         super().__init__(width, heads, hidden, scale)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, seen: int, layout: Layout, last: bool) -> Tensor:
+    def forward(self, x: Tensor, seen: int, layout: Layout, is_last: bool) -> Tensor:
         """(N, D), of which the first `seen` rows are keys -> (N, D); from the last layer the asked rows (N - seen, D)."""
         # DIFF(paper): normalised before each part rather than after it, which needs no warm-up to be stable.
         h = self.before_attention(x)
         key, value = self.key_value(h[:seen]).chunk(2, -1)  # (seen, D) each
-        if last:
+        if is_last:
             h, x = h[seen:], x[seen:]
         x = x + self.dropout(self.mix(layout.attend(self.query(h), key, value, self.heads, self.scale)))
         mapped: Tensor = self.dropout(self.narrow(F.relu(self.widen(self.before_map(x)))))

@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The beliefs about every asked token, by kind; and the log odds that some tokens are recorded at all."""
+    """The beliefs about every asked token, by kind, and the log odds that some tokens are present."""
 
     kinds: Mapping[str, Asked]
     length: int  # T
@@ -95,7 +95,7 @@ class Beliefs:
             return {kind: asked.belief.mode() for kind, asked in self.kinds.items()}
         return {kind: asked.belief.sample(temperature, generator) for kind, asked in self.kinds.items()}
 
-    def met(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+    def sample_within_training(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """A draw for each asked token, numbers clipped to the range of the training values."""
         drawn = self.sample(generator=generator)
         belief = self.kinds["number"].belief if "number" in drawn else None

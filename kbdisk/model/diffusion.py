@@ -181,9 +181,9 @@ def revealing(
     # Evidence over an asked link is that of the true link: it stays hidden, whichever link is drawn.
     over_asked_links = batch.known & ~batch.seen(batch.known)
     if isinstance(order, str):
-        choose = ORDERS[order](batch, leap, scale, parts, generator)
+        passes = ORDERS[order](batch, leap, parts, generator)
     else:
-        choose = _in_turn(rank_by_key(batch, batch.asked, order[batch.slot], _each(batch))[0], leap)
+        passes = rank_by_key(batch, batch.asked, order[batch.slot], _single_tokens(batch))[0] // leap
     memo: Memo = {}
     for turn in count():
         asked = batch.asked
@@ -192,7 +192,9 @@ def revealing(
         unfinished = torch.zeros_like(batch.classes, dtype=torch.bool).index_fill_(0, batch.entity[asked], True)  # (B,)
         visible = batch.known & ~over_asked_links & unfinished[batch.entity]  # finished entities cost nothing
         believe = first.pick if turn == 0 and first is not None else partial(model, batch, visible, memo=memo)
-        chosen = choose(turn, batch, believe)
+        chosen = believe(asked if passes is None else asked & (passes <= turn))
+        if passes is None:
+            chosen = _most_certain(batch, chosen, leap, scale)
         drawn = chosen.sample(temperature, generator) if say is None else say(chosen)
         for kind, codes in drawn.items():
             batch = batch.with_values(kind, chosen.kinds[kind].rows, codes)
@@ -200,47 +202,14 @@ def revealing(
 
 
 Say = Callable[[Beliefs], Mapping[str, Tensor]]  # kind -> codes (q, ...) for each asked token
-Believe = Callable[[Tensor], Beliefs]  # about some asked tokens (T,), given all known values
-Choose = Callable[[int, Batch, Believe], Beliefs]  # about the tokens to draw in this pass
+Passes = Callable[[Batch, int, Tensor | None, Generator | None], Tensor | None]  # (T,) the pass of each asked token
 
 
-def _random_order(
-    batch: Batch, leap: int, scale: Tensor | None, parts: Tensor | None, generator: Generator | None
-) -> Choose:
-    return _in_turn(shuffled(batch, batch.asked, generator)[0], leap)
+def _random_passes(batch: Batch, leap: int, parts: Tensor | None, generator: Generator | None) -> Tensor:
+    return shuffled(batch, batch.asked, generator)[0] // leap
 
 
-def _in_turn(rank: Tensor, leap: int) -> Choose:
-    """In the order of the rank (T,) of each asked token."""
-
-    def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
-        return believe(batch.asked & (rank < (turn + 1) * leap))
-
-    return choose
-
-
-def _each(batch: Batch) -> Tensor:
-    """(T,) every token by itself."""
-    return torch.arange(len(batch), device=batch.entity.device)
-
-
-def _certain_first(
-    batch: Batch, leap: int, scale: Tensor | None, parts: Tensor | None, generator: Generator | None
-) -> Choose:
-    single = _each(batch)
-
-    def choose(turn: int, batch: Batch, believe: Believe) -> Beliefs:
-        beliefs = believe(batch.asked)
-        entropy = beliefs.entropy() if scale is None else beliefs.entropy() / scale[batch.slot]
-        rank, _ = rank_by_key(batch, batch.asked, entropy.argsort().argsort(), single)
-        return beliefs.pick(batch.asked & (rank < leap))
-
-    return choose
-
-
-def _by_composite(
-    batch: Batch, leap: int, scale: Tensor | None, parts: Tensor | None, generator: Generator | None
-) -> Choose:
+def _passes_by_composite(batch: Batch, leap: int, parts: Tensor | None, generator: Generator | None) -> Tensor:
     """All at once, whatever the leap; but of each composite the first part, then the second, and so on."""
     asked = batch.asked.nonzero()[:, 0]
     if parts is not None:
@@ -248,14 +217,30 @@ def _by_composite(
     unit, order = batch.unit[asked].sort(stable=True)
     sizes = unit.unique_consecutive(return_counts=True)[1]
     rank = torch.arange(len(asked), device=asked.device) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-    return _in_turn(torch.zeros_like(batch.entity).index_put_((asked[order],), rank), 1)
+    return torch.zeros_like(batch.entity).index_put_((asked[order],), rank)
+
+
+def _passes_by_certainty(batch: Batch, leap: int, parts: Tensor | None, generator: Generator | None) -> None:
+    """None: each pass takes the most certain tokens of those that are left, see `_most_certain`."""
+
+
+def _most_certain(batch: Batch, beliefs: Beliefs, leap: int, scale: Tensor | None) -> Beliefs:
+    """The `leap` beliefs about each entity that have the lowest entropy, divided by the `scale` (S,) of its slot."""
+    entropy = beliefs.entropy() if scale is None else beliefs.entropy() / scale[batch.slot]
+    rank, _ = rank_by_key(batch, batch.asked, entropy.argsort().argsort(), _single_tokens(batch))
+    return beliefs.pick(batch.asked & (rank < leap))
+
+
+def _single_tokens(batch: Batch) -> Tensor:
+    """(T,) every token by itself."""
+    return torch.arange(len(batch), device=batch.entity.device)
 
 
 GIVEN = "given"
-ORDERS: dict[str, Callable[[Batch, int, Tensor | None, Tensor | None, Generator | None], Choose]] = {
-    GIVEN: _by_composite,  # to complete
-    "random": _random_order,  # to sample: every order is equally likely, as in training
-    "certain": _certain_first,  # to complete, each given those drawn before it
+ORDERS: dict[str, Passes] = {
+    GIVEN: _passes_by_composite,  # to complete
+    "random": _random_passes,  # to sample: every order is equally likely, as in training
+    "certain": _passes_by_certainty,  # to complete, each given those drawn before it
 }
 
 

@@ -156,16 +156,16 @@ def decode_codes(codec: Codec, slots: Tensor, codes: Tensor) -> list[Any]:
 
 
 def round_to_interval(number: float, interval: tuple[float, float]) -> float:
-    """A number rounded to about a hundredth of its interval, without loss of whole digits: the rest is noise.
+    """A number rounded to about a hundredth of its interval, without loss of integer digits.
 
-    Of a number too large for a float to be exact, three digits are kept instead.
+    A number too large to be exact as a float keeps three digits instead.
     """
     step = (interval[1] - interval[0]) / STEPS_PER_INTERVAL
     if not 0 < step < math.inf:
         return number
     digits = -math.floor(math.log10(step))
-    least = 2 - math.floor(math.log10(abs(number))) if abs(number) >= MAX_EXACT else 0
-    return round(number, max(digits, least))
+    min_digits = 2 - math.floor(math.log10(abs(number))) if abs(number) >= MAX_EXACT else 0
+    return round(number, max(digits, min_digits))
 
 
 def tolerances(codec: Codec, slots: Tensor, values: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ TOKENS_PER_PASS = 1 << 15  # tokens in one pass, unless a batch has more
 
 @dataclass(frozen=True)
 class LogProb:
-    """In nats, of each entity (B,)."""
+    """The log-probability of each entity (B,), in nats."""
 
     bound: Tensor  # a lower bound on the log-probability: exact where `exact` is, else estimated without bias
     exact: Tensor  # the log-probability; NaN where there are too many properties
@@ -72,31 +72,32 @@ def log_prob(
 ) -> LogProb:
     """log p(of | given) of each entity; by default of all known properties, given only those that are never hidden.
 
-    Tokens neither `of` (T,) nor `given` (T,) are hidden. Entities with at most `exact` scored tokens are exact. The bound
-    of others is a mean over so many `orders`, each also taken backwards, at all or at most `steps` of its points.
+    All tokens outside `of` (T,) and `given` (T,) are hidden. The log-probability of entities with at most `exact` scored
+    tokens is exact. The bound of the others is a mean over `orders` random orders, each also taken backwards, at all or at
+    most `steps` of its points.
     """
     counts = (
         ("orders", orders, 1, 1 << 20),
         ("steps", 1 if steps is None else steps, 1, 1 << 20),
         ("exact", exact, 0, MAX_EXACT_ALLOWED),
     )
-    for name, value, least, most in counts:
-        if not least <= value <= most:
-            raise ValueError(f"expected {least} to {most} for {name}, got {value}")
+    for name, value, minimum, maximum in counts:
+        if not minimum <= value <= maximum:
+            raise ValueError(f"expected {minimum} to {maximum} for {name}, got {value}")
     given = torch.zeros_like(batch.known) if given is None else given
     of = batch.known & ~batch.fixed & ~given if of is None else of
     if bool((of & (given | batch.fixed | ~batch.known)).any()):
         raise ValueError("expected properties to score that are known, not given, and not evidence")
     batch = replace(batch, absent=torch.zeros_like(batch.absent))  # nothing here is about presence
-    few = batch.classes.new_zeros(batch.size).index_add_(0, batch.entity, of.long()) <= exact  # (B,)
+    is_exact = batch.classes.new_zeros(batch.size).index_add_(0, batch.entity, of.long()) <= exact  # (B,)
     base = (given | batch.fixed) & batch.known
-    small = few[batch.entity]
+    small = is_exact[batch.entity]
     lattice = _lattice(_Question(model, batch, of & small, base & small))
     walks = _walks(_Question(model, batch, of & ~small, base & ~small), orders, steps, generator)
     return LogProb(
-        bound=lattice.bound.where(few, walks.bound),
-        exact=lattice.exact.where(few, torch.nan),
-        stderr=lattice.stderr.where(few, walks.stderr),
+        bound=lattice.bound.where(is_exact, walks.bound),
+        exact=lattice.exact.where(is_exact, torch.nan),
+        stderr=lattice.stderr.where(is_exact, walks.stderr),
     )
 
 
@@ -104,20 +105,20 @@ def log_prob(
 def in_order(model: Model, batch: Batch, order: Tensor) -> Tensor:
     """(B,) log p of all known properties, in nats, under drawing in one order of slots (S,): exact."""
     batch = replace(batch, absent=torch.zeros_like(batch.absent))
-    of = batch.known & ~batch.fixed
-    question = _Question(model, batch, of, batch.fixed & batch.known)
-    place, count = rank_by_key(batch, of, order[batch.slot], torch.arange(len(batch), device=of.device))
-    total = torch.zeros(batch.size, dtype=torch.double, device=of.device)
+    scored = batch.known & ~batch.fixed
+    question = _Question(model, batch, scored, batch.fixed & batch.known)
+    place, count = rank_by_key(batch, scored, order[batch.slot], torch.arange(len(batch), device=scored.device))
+    total = torch.zeros(batch.size, dtype=torch.double, device=scored.device)
     for chunk in question.chunks(int(count.max()) if batch.size else 0):
         due = (chunk < count[:, None])[batch.entity]  # (T, R)
-        visible = (question.given[:, None] | of[:, None] & (place[:, None] < chunk)) & due
-        asked = of[:, None] & (place[:, None] == chunk)
+        visible = (question.given[:, None] | scored[:, None] & (place[:, None] < chunk)) & due
+        asked = scored[:, None] & (place[:, None] == chunk)
         total += question.sum(question.log_prob(visible, asked)).sum(1)
     return total
 
 
 def _lattice(question: _Question) -> LogProb:
-    """By dynamic programming over the lattice of subsets: each member of a set is equally likely to be revealed last."""
+    """Dynamic programming over the lattice of subsets: each member of a set is equally likely to be revealed last."""
     step, sets = _conditionals(question)
     n = step.shape[1]
     exact, bound = step.new_zeros(2, question.batch.size, 1 << n)
@@ -126,8 +127,8 @@ def _lattice(question: _Question) -> LogProb:
         before = subset ^ (1 << last)
         exact[:, subset] = (exact[:, before] + step[:, last, before]).logsumexp(1) - math.log(len(last))
         bound[:, subset] = (bound[:, before] + step[:, last, before]).mean(1)
-    whole = sets[:, None] - 1
-    return LogProb(bound.gather(1, whole)[:, 0], exact.gather(1, whole)[:, 0], step.new_zeros(len(sets)))
+    full_set = sets[:, None] - 1
+    return LogProb(bound.gather(1, full_set)[:, 0], exact.gather(1, full_set)[:, 0], step.new_zeros(len(sets)))
 
 
 def _conditionals(question: _Question) -> tuple[Tensor, Tensor]:
@@ -137,7 +138,7 @@ def _conditionals(question: _Question) -> tuple[Tensor, Tensor]:
     place, N = rank_by_key(batch, scored, number, number)
     sets, n = 1 << N, int(N.max()) if batch.size else 0
     step = torch.zeros(batch.size, n, 1 << n, dtype=torch.double, device=scored.device)
-    for chunk in question.chunks((1 << n) - 1):  # given the whole set none is left to score
+    for chunk in question.chunks((1 << n) - 1):  # without the full set, which leaves nothing to score
         due = (chunk < sets[:, None] - 1)[batch.entity]  # (T, R)
         inside = (chunk >> place[:, None] & 1).bool()
         visible = (question.given[:, None] | scored[:, None] & inside) & due
@@ -155,10 +156,10 @@ def _walks(question: _Question, orders: int, steps: int | None, generator: Gener
 
 
 def _walk(question: _Question, steps: int | None, generator: Generator | None) -> Tensor:
-    """(B,) The bound's estimate along one order and the same backwards.
+    """(B,) the estimate of the bound along a random order, averaged with that along the reversed order.
 
-    At all points of an order: log p of the next token. At n of its D points, with M tokens still hidden: any of these
-    could be next, so the mean of their log p, times D / n.
+    With all points of an order it sums log p of the next token. With n of its D points it sums the mean log p of the tokens
+    still hidden, any of which could be next, times D / n.
     """
     batch, scored = question.batch, question.scored
     place, D = shuffled(batch, scored, generator)
@@ -168,8 +169,10 @@ def _walk(question: _Question, steps: int | None, generator: Generator | None) -
     total = torch.zeros(batch.size, dtype=torch.double, device=scored.device)
     for chunk in question.chunks(int(points.max()) if batch.size else 0):
         due = chunk < points[:, None]  # (B, R)
-        for rank, at in ((place, offset), (D[batch.entity] - 1 - place, 1 - offset)):
-            shown = ((chunk + at) * (D / points.clamp(min=1))[:, None]).long().minimum(D[:, None] - 1)  # (B, R)
+        for rank, point_offset in ((place, offset), (D[batch.entity] - 1 - place, 1 - offset)):
+            shown = (
+                ((chunk + point_offset) * (D / points.clamp(min=1))[:, None]).long().minimum(D[:, None] - 1)
+            )  # (B, R)
             later = (rank[:, None] - shown[batch.entity]).masked_fill(~due[batch.entity], -1)  # (T, R) 0 is the next
             hidden = scored[:, None] & (later >= 0)
             visible = (question.given[:, None] | scored[:, None] & ~hidden) & due[batch.entity]

@@ -1,7 +1,7 @@
 """Masking, the forward process: which known properties are visible to the model, and the loss weight of each hidden one.
 
-The paper (Prop. 1) draws a masking rate pi, masks, masks one more, and weighs by C(pi). Integrating over the rate
-leaves an equal and simpler rule, the rate "count": of D properties of an entity hide M, M uniform in 1..D; weigh D / M.
+The paper (Prop. 1) draws a masking rate pi, masks, masks one more, and weights by C(pi). Integrating over the rate
+leaves an equal and simpler rule, the rate "count": hide M of the D properties of an entity, M uniform in 1..D, weight D / M.
     E over pi ~ U(0, 1), N ~ Binomial(D, pi) of C(pi), where M = N + 1    =    1 / M    =    P(M) * D / M
 
 B entities   T tokens   D tokens of an entity may be hidden   M of them are
@@ -65,8 +65,8 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
 
     `order` (S,) is the place of each slot in the schema: entities that are hidden in order hide the last ones.
 
-    Parts hidden together last_count as one property, and weigh D / M of those. The sum of their log-probabilities is that of
-    the composite, so this is the bound for entities of composites; a mean of the two bounds is a bound, too.
+    Parts hidden together count as one property of the D and the M in the weight D / M. The sum of their log-probabilities is
+    that of the composite, so this is the bound for entities of composites; a mean of the two bounds is a bound, too.
     """
     if hiding.ordered is None:
         raise ValueError(
@@ -74,11 +74,11 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
         )
     free = batch.known & ~batch.fixed
     is_split = torch.rand(batch.size, generator=generator, device=free.device) >= hiding.together  # (B,)
-    whole = torch.where(is_split[batch.entity], torch.arange(len(batch), device=free.device), batch.unit)
-    rank, D = shuffled(batch, free, generator, whole)
+    unit = torch.where(is_split[batch.entity], torch.arange(len(batch), device=free.device), batch.unit)
+    rank, D = shuffled(batch, free, generator, unit)
     if hiding.ordered:
         hides_last = torch.rand(batch.size, generator=generator, device=free.device) < hiding.ordered  # (B,)
-        last_rank, last_count = _from_last(batch, free, order, whole)
+        last_rank, last_count = _from_last(batch, free, order, unit)
         rank, D = torch.where(hides_last[batch.entity], last_rank, rank), torch.where(hides_last, last_count, D)
     M, weight = RATES[hiding.rate](D, hiding.share, generator)  # (B,) each
     if hiding.everything:
@@ -89,14 +89,14 @@ def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order
         borrowed, borrowed_weight = _borrow_pattern(batch, free, hiding.patterns, generator)
         borrows = borrowed_weight > 0  # (T,)
         asked, weight = torch.where(borrows, borrowed, asked), torch.where(borrows, borrowed_weight, weight)
-    if hiding.nothing:  # the rest weighs more for it, and the bound stays what it is
+    if hiding.nothing:  # the other entities have a larger weight in return, so that the bound holds
         hides_nothing = torch.rand(batch.size, generator=generator, device=free.device) < hiding.nothing  # (B,)
         asked, weight = asked & ~hides_nothing[batch.entity], weight / (1 - hiding.nothing)
     weight = weight.where(asked, 0)
     return Hidden(batch.seen(batch.known & ~asked), weight > 0, weight)
 
 
-def in_turn(
+def masks_in_order(
     batch: Batch, among: Tensor, order: Tensor, passes: int, generator: Generator | None = None
 ) -> Iterator[Hidden]:
     """One property of each entity in each pass, given those before it in an order of slots (S,): the masks of ordered drawing.
@@ -138,7 +138,7 @@ def _uniform(D: Tensor, generator: Generator | None) -> Tensor:
 
 
 def _paper(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
-    """Mask at a rate pi ~ U(0, 1), and one more."""
+    """The paper's draw: mask at a rate pi ~ U(0, 1), and one more."""
     pi = torch.rand(len(D), generator=generator, device=D.device)
     N = torch.binomial(D.float(), pi, generator=generator)
     return (N.long() + 1).clamp(max=D), paper_weight(D, N, pi)
@@ -150,12 +150,12 @@ def paper_weight(D: Tensor, N: Tensor, pi: Tensor) -> Tensor:
 
 
 def _fixed(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
-    """Each with the same probability, at least one: masked modelling. No bound."""
+    """Masked modelling: mask each property with the same probability, at least one. No bound."""
     return _at_rate(D, torch.full_like(D, share, dtype=torch.float), generator)
 
 
 def _batch(D: Tensor, share: float, generator: Generator | None) -> tuple[Tensor, Tensor]:
-    """Each with the same probability, drawn once for the batch; at least one: the rule of the authors' code."""
+    """The rule of the authors' code: mask each property with a probability drawn once for the batch, at least one."""
     return _at_rate(D, torch.rand((), generator=generator, device=D.device).expand(len(D)), generator)
 
 
@@ -175,37 +175,37 @@ RATES: dict[str, Callable[[Tensor, float, Generator | None], tuple[Tensor, Tenso
 
 
 def shuffled(
-    batch: Batch, among: Tensor, generator: Generator | None = None, whole: Tensor | None = None
+    batch: Batch, among: Tensor, generator: Generator | None = None, unit: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The rank (T,) of each of the tokens `among` (T,) in a random order within its entity, and their count (B,).
 
-    Tokens of an entity that have the same number in `whole` (T,) share a rank, and count once.
+    Tokens of an entity with the same number in `unit` (T,) share a rank, and count once.
     """
     seed = torch.randint(2**62, (), generator=generator, device=among.device)
-    whole = torch.arange(len(batch), device=among.device) if whole is None else whole
-    return rank_by_key(batch, among, _splitmix64(seed + batch.entity * 0x632BE59BD9B4E019 + whole), whole)
+    unit = torch.arange(len(batch), device=among.device) if unit is None else unit
+    return rank_by_key(batch, among, _splitmix64(seed + batch.entity * 0x632BE59BD9B4E019 + unit), unit)
 
 
-def rank_by_key(batch: Batch, among: Tensor, key: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:
+def rank_by_key(batch: Batch, among: Tensor, key: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
     """The rank (T,) of each of the tokens `among` (T,) within its entity by a key of 40 bits, and their count (B,)."""
     owner = batch.entity.where(among, batch.size)  # the other tokens come last
     order = (owner << KEY_BITS | key).argsort()
-    owner, whole = owner[order], whole[order]
+    owner, unit = owner[order], unit[order]
     is_first = torch.ones_like(among)
-    is_first[1:] = (owner[1:] != owner[:-1]) | (whole[1:] != whole[:-1])
+    is_first[1:] = (owner[1:] != owner[:-1]) | (unit[1:] != unit[:-1])
     count = torch.zeros(batch.size + 1, dtype=torch.long, device=among.device).index_add_(0, owner, is_first.long())
     rank = is_first.cumsum(0) - 1 - (count.cumsum(0) - count)[owner]
     return torch.empty_like(rank).index_copy_(0, order, rank), count[:-1]
 
 
-def _from_last(batch: Batch, among: Tensor, order: Tensor | None, whole: Tensor) -> tuple[Tensor, Tensor]:
+def _from_last(batch: Batch, among: Tensor, order: Tensor | None, unit: Tensor) -> tuple[Tensor, Tensor]:
     """The rank (T,) of each of the tokens `among` (T,) in the order of the schema, from the last, and their count (B,).
 
-    The length of a list and its items have places of their own in that order, and count each.
+    The length of a list and each of its items have places of their own in that order, and each counts.
     """
     if order is None:
         raise ValueError("expected the order of slots, as some entities are hidden in order; got none")
-    return rank_by_key(batch, among, order.max() - order[batch.slot], whole)
+    return rank_by_key(batch, among, order.max() - order[batch.slot], unit)
 
 
 def _splitmix64(x: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
     for name, parameter in model.named_parameters():
         is_map = parameter.dim() == 3 or name in linear or getattr(parameter, IS_SCORED, False)
         ratios = [
-            new / max(old, 1) for new, old in zip(parameter.shape, shapes[name], strict=True)
+            size / max(base_size, 1) for size, base_size in zip(parameter.shape, shapes[name], strict=True)
         ]  # tables may be empty
         grown[name] = Growth(ratios[-1], ratios[-2] or 1.0) if is_map else Growth()
     return grown

@@ -29,9 +29,7 @@ from kbdisk.model.attention import EntityEncoder, build_layout
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.paths import PATHS, Keys
 
-MIN_PRESENCE = (
-    0.01  # the least probability that a property which no entity has is recorded; of one that all have, that it is not
-)
+MIN_PRESENCE = 0.01  # the prior probability of presence is between this and 1 - this
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class ModelConfig:
 class DiSK(nn.Module):
     """The network for the slots of one codec."""
 
-    usual: Tensor  # (S,) the log odds that a property is recorded, by its frequency in training
+    presence_prior: Tensor  # (S,) the log odds that a property is recorded, by its frequency in training
 
     def __init__(self, codec: Codec, config: ModelConfig) -> None:
         super().__init__()
@@ -78,7 +76,9 @@ class DiSK(nn.Module):
         self.entity_encoder = EntityEncoder(D, config.layers, config.heads, config.hidden * D, config.dropout, scale)
         self.presence = nn.Linear(D, 1)
         fills = torch.tensor([slot.fill for slot in codec.slots]).clamp(MIN_PRESENCE, 1 - MIN_PRESENCE)
-        self.register_buffer("usual", fills.logit() if config.usual else torch.zeros(len(fills)), persistent=False)
+        self.register_buffer(
+            "presence_prior", fills.logit() if config.usual else torch.zeros(len(fills)), persistent=False
+        )
         if config.usual:
             nn.init.zeros_(self.presence.weight)
             nn.init.zeros_(self.presence.bias)
@@ -88,21 +88,21 @@ class DiSK(nn.Module):
         queries, h, path = self._encode_queries(batch, visible, asked, memo)
         has_value = asked[queries]  # of an absent property only presence is predicted
         beliefs = self.kinds.believe(batch, queries[has_value], h[has_value], path[has_value])
-        presence = self.presence(h).float()[:, 0] + self.usual[batch.slot[queries]]
+        presence = self.presence(h).float()[:, 0] + self.presence_prior[batch.slot[queries]]
         return Beliefs(beliefs, len(batch), {"tokens": queries, "logits": presence})
 
-    def silence(self) -> None:
-        """Set the readouts of all decoders to zero: beliefs no longer depend on what is visible, and are near the marginals."""
+    def zero_readouts(self) -> None:
+        """Set the readouts of all decoders to zero: beliefs no longer depend on visible values, and are near the marginals."""
         for module in self.kinds.decoders.modules():
             if isinstance(module, Readout):
                 module.zero_weights()
 
-    def vectors(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
+    def encode_asked(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) the vectors of the asked tokens (T,), in their order, given the visible ones (T,)."""
-        queries, h = self.queried(batch, visible, asked)
+        queries, h = self.encode_asked_and_absent(batch, visible, asked)
         return h[asked[queries]]
 
-    def queried(self, batch: Batch, visible: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+    def encode_asked_and_absent(self, batch: Batch, visible: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
         """(Q,) the tokens that are asked for (T,) or absent, and (Q, D) their vectors, given the visible ones (T,)."""
         queries, h, _ = self._encode_queries(batch, visible, asked, None)
         return queries, h
@@ -119,8 +119,8 @@ class DiSK(nn.Module):
         owner = torch.cat([entities, batch.entity[seen], batch.entity[queries]])  # (B + V + Q,)
         key_count = batch.size + len(seen)
         keys = owner[:key_count]
-        whole, last = build_layout(owner, keys, batch.size), build_layout(owner[key_count:], keys, batch.size)
-        return queries, self.entity_encoder(x, key_count, whole, last), path[place[queries]]
+        all_rows, asked_rows = build_layout(owner, keys, batch.size), build_layout(owner[key_count:], keys, batch.size)
+        return queries, self.entity_encoder(x, key_count, all_rows, asked_rows), path[place[queries]]
 
     def embed(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, D) the embedding of each entity: the mean of its encoded rows, of its class and its visible tokens (T,)."""

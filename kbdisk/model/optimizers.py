@@ -30,7 +30,7 @@ class AdamW:
     def step(self) -> None:
         """Update all parameters that have a gradient."""
         for group in self.param_groups:
-            self._move(group)
+            self._update(group)
 
     def zero_grad(self) -> None:
         """Remove all gradients."""
@@ -38,7 +38,7 @@ class AdamW:
             for parameter in group["params"]:
                 parameter.grad = None
 
-    def _move(self, group: dict[str, Any]) -> None:
+    def _update(self, group: dict[str, Any]) -> None:
         updated = [parameter for parameter in group["params"] if parameter.grad is not None]
         if not updated:
             return

@@ -1,7 +1,7 @@
 """The model card: the README.md of a model folder, with its training data, settings, quality and limits.
 
-`config` is what config.json says, `metrics` what metrics.json says; either may come from a folder that somebody else
-wrote, so any of its values may be missing or of another type: then it is left out, or shown as it is.
+`config` is the content of config.json, `metrics` that of metrics.json. Either may come from a folder that somebody else
+wrote. A value that is missing or of another type is left out, or shown as it is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from kbdisk.printable import plain_line
 from kbdisk.schemas.text.units import shown_unit
 from kbdisk.store.files import JsonObject
 
-FEW = 30  # hidden values: a figure of fewer says little
-LONG = 70  # characters of anything
+MIN_MEASURED_VALUES = 30  # hidden values: metrics of fewer are too noisy to judge a property
+MAX_TEXT_LENGTH = 70  # characters of a value that is shown
 NONE = "–"
 
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     property: str
     kind: str
     known: str  # values that were trained on
-    n: str  # values that were hidden, and told again
+    n: str  # values that were hidden and predicted
     metric: str
     constant: str
     ours: str
@@ -35,11 +35,11 @@ class Row(NamedTuple):
 
 
 def trained_on(config: JsonObject) -> dict[str, str]:
-    """What it was trained on."""
+    """The training data of a model."""
     counts, source, facts = config["counts"], config["source"], config["facts"]
     entities = f"{number(counts.get('training'))} trained on, {number(counts.get('validation'))} held out"
     properties = f"{number(counts.get('properties'))} in {number(counts.get('classes'))}"
-    return _said(
+    return _shown_pairs(
         source=source.get("name"),
         sha256=source.get("sha256"),
         entities=entities,
@@ -50,11 +50,11 @@ def trained_on(config: JsonObject) -> dict[str, str]:
 
 
 def trained_how(config: JsonObject) -> dict[str, str]:
-    """How it was trained, and with what."""
+    """The training of a model: its settings, steps, experts, device and versions."""
     run, facts, counts = config["run"], config["facts"], config["counts"]
     steps = number(facts.get("steps"))
     best = facts.get("best_step")
-    return _said(
+    return _shown_pairs(
         preset=run.get("preset"),
         seed=run.get("seed"),
         networks=number(counts.get("networks")) if counts.get("networks", 1) > 1 else None,
@@ -66,7 +66,9 @@ def trained_how(config: JsonObject) -> dict[str, str]:
         device=facts.get("device"),
         machine=facts.get("machine"),
         versions=", ".join(
-            f"{name} {told}" for name in ("kbdisk", "torch", "python") if (told := facts.get(name, config.get(name)))
+            f"{name} {version}"
+            for name in ("kbdisk", "torch", "python")
+            if (version := facts.get(name, config.get(name)))
         ),
     )
 
@@ -86,14 +88,17 @@ def quality(metrics: JsonObject) -> list[Row]:
     return [_row(row, several) for row in rows]
 
 
-def no_better(metrics: JsonObject) -> list[str]:
-    """The properties that a constant tells as well, of those that were measured often enough to say so."""
+def properties_no_better(metrics: JsonObject) -> list[str]:
+    """The properties, of those measured often enough, whose predictions are no better than a constant."""
     rows = metrics["quality"]
     several = len({str(row.get("class")) for row in rows}) > 1
     return [
         _row(row, several).property
         for row in rows
-        if _is_number(row.get("better")) and row["better"] <= 0 and _is_number(row.get("n")) and row["n"] >= FEW
+        if _is_number(row.get("better"))
+        and row["better"] <= 0
+        and _is_number(row.get("n"))
+        and row["n"] >= MIN_MEASURED_VALUES
     ]
 
 
@@ -109,9 +114,9 @@ def number(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """Anything as a short line of text that is only that."""
-    told = plain_line(str(value)[: 4 * LONG])
-    return told if len(told) <= LONG else told[: LONG - 1] + "…"
+    """A value as a short line of plain text."""
+    line = plain_line(str(value)[: 4 * MAX_TEXT_LENGTH])
+    return line if len(line) <= MAX_TEXT_LENGTH else line[: MAX_TEXT_LENGTH - 1] + "…"
 
 
 def markdown(config: JsonObject, metrics: JsonObject, name: str) -> str:
@@ -119,8 +124,8 @@ def markdown(config: JsonObject, metrics: JsonObject, name: str) -> str:
     plain = plain_line(name).replace("`", "")
     parts = [
         f"# {_escaped(text(name))}",
-        "A model of kbdisk. It knows how the properties of a knowledge base's entities hang together: it completes\n"
-        "such entities, saying how sure it is, and makes up new ones.",
+        "A model of kbdisk. It has learnt the joint distribution of the properties of a knowledge base's entities: it completes\n"
+        "such entities, with a confidence for each value, and samples new ones.",
         "## What it was trained on",
         _pairs(trained_on(config)),
         "## How",
@@ -150,10 +155,10 @@ for completion in model.complete("SOURCE"):
 ```"""
 
 LIMITS = """\
-- It knows its source, with that one's gaps and mistakes. What it fills is likely, not looked up.
-- Entities of another kind than those it was trained on get answers, too, and they mean little.
-- That a property is likely there means that such a knowledge base would record it, not that it is so in the world.
-- The folder holds ids, labels and pieces of the source's text. Give it to nobody who may not see the source."""
+- It was trained on its source, with the source's gaps and mistakes. The values that it fills are likely, not looked up.
+- Predictions for entities unlike those it was trained on mean little.
+- A high presence means that such a knowledge base would record the property, not that the entity has it in the world.
+- The folder holds ids, labels and pieces of the source's text. Do not give it to people who may not see the source."""
 
 
 def _quality(metrics: JsonObject) -> str:
@@ -164,8 +169,8 @@ def _quality(metrics: JsonObject) -> str:
     cells = ["| " + " | ".join([_code(row[0]), *map(_escaped, row[1:])]) + " |" for row in rows]
     return "\n".join(
         [
-            "Each property of the held-out entities was hidden in turn, and told from the others. `constant` is the one",
-            "answer that is best for all of them; every metric is better the lower it is. `n` values were hidden.",
+            "Each property of the held-out entities was hidden in turn, and predicted from the others. `constant` is the best",
+            "single prediction for all entities; every metric is better the lower it is. `n` values were hidden.",
             "",
             head,
             *cells,
@@ -174,13 +179,13 @@ def _quality(metrics: JsonObject) -> str:
 
 
 def _weak(metrics: JsonObject) -> str:
-    names = no_better(metrics)
+    names = properties_no_better(metrics)
     some = ", ".join(map(_code, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return f"\n- It tells no better than a constant: {some}." if names else ""
+    return f"\n- It predicts these properties no better than a constant: {some}." if names else ""
 
 
-def _pairs(told: Mapping[str, str]) -> str:
-    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {_escaped(value)} |" for name, value in told.items())])
+def _pairs(pairs: Mapping[str, str]) -> str:
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {_escaped(value)} |" for name, value in pairs.items())])
 
 
 def _row(row: JsonObject, several: bool) -> Row:
@@ -197,24 +202,24 @@ def _row(row: JsonObject, several: bool) -> Row:
     )
 
 
-def _said(**told: Any) -> dict[str, str]:
-    return {name: text(value) for name, value in told.items() if value not in (None, "", NONE)}
+def _shown_pairs(**fields: Any) -> dict[str, str]:
+    return {name: text(value) for name, value in fields.items() if value not in (None, "", NONE)}
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether it is one that can be counted with: not NaN, not infinite, none of hundreds of digits."""
+    """Whether a value is a finite number of a usual size: not NaN, not infinite, without hundreds of digits."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def _escaped(told: str, marks: Iterable[str] = "\\`*_[]<>|#&") -> str:
+def _escaped(value: str, marks: Iterable[str] = "\\`*_[]<>|#&") -> str:
     """Text that Markdown shows as it stands."""
     for mark in marks:
-        told = told.replace(mark, f"\\{mark}")
-    return told
+        value = value.replace(mark, f"\\{mark}")
+    return value
 
 
-def _code(told: str) -> str:
+def _code(value: str) -> str:
     """Text as code; a bar would end the cell of a table, and a backtick the code."""
-    if "`" in told or "\\" in told:
-        return _escaped(told)
-    return f"`{told.replace('|', chr(92) + '|')}`"
+    if "`" in value or "\\" in value:
+        return _escaped(value)
+    return f"`{value.replace('|', chr(92) + '|')}`"

@@ -1,26 +1,26 @@
 """The files of a model folder: their names, bounds, checksums and shapes, checked before any of them is used.
 
-    config.json         what the folder is: its format, the run, the source, and every other file's size and SHA-256
+    config.json         the format, the run, the source, and the size and SHA-256 of every other file
     model.safetensors   the weights
-    schema.yaml         what kind of value stands where
-    codec.json          what was fitted to the training entities
+    schema.yaml         the classes, their properties, and the kinds of their values
+    codec.json          the codecs of the slots, fitted to the training entities
     tokenizer.model     the tokenizer of their text, where there is any
-    habits.json         how their values are written, where that is known
+    habits.json         the styles in which their values are written, where they are known
     latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
     model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
     knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
     given_only.safetensors, presence_trees.safetensors, and those of experts that other packages add
                         the other experts, where they have a weight
     label_regression-judged.safetensors, boosted_trees-judged.safetensors
-                        those that learn from held-out entities in the end, as they were before that
+                        experts that are refitted with held-out entities, as they were before the refit
     metrics.json        the quality of each property, validation losses, the calibration of confidence, and the level at which
                         entities are unlike the training data
     split.json          the ids of the entities that were trained on, and of those held out
-    README.md           the card, for people: never read, so anybody may change it
+    README.md           the model card, for people: never read, so anybody may change it
 
 `kbdisk`, `format` and `checksum` of config.json mean the same in every format: the version that wrote the folder, the
-format, and the digest of config.json itself. config.json lists the size and SHA-256 of the other files, and so vouches
-for them. Checksums guard against accidents, not against forgery: anything that is read may be of any shape.
+format, and the digest of config.json itself. Checksums guard against accidents, not against forgery: the content that is
+read may have any shape.
 
 Only these names are ever opened, whatever a folder's JSON says; other files are ignored. Nothing here loads torch.
 """
@@ -58,17 +58,17 @@ WEIGHTS = MEMBERS[0][0]
 SCHEMA, CODEC, WORDS, HABITS = "schema.yaml", "codec.json", "tokenizer.model", "habits.json"
 METRICS, SPLIT, CARD = "metrics.json", "split.json", "README.md"
 NEEDED = (WEIGHTS, SCHEMA, CODEC, METRICS, SPLIT)
-LATER = ("calibration.json",)  # written into a model after it was trained; belongs to it, and goes with it
+LATER = ("calibration.json",)  # written into a model folder after training; replaced together with the model
 LARGEST_JSON = 1 << 30  # bytes
 OTHER_SCHEMA = "A model works with the schema that it was trained with: put that back, or train again with this one."
-SHAPES: Mapping[str, Mapping[str, type]] = {  # what each JSON file has at least
+SHAPES: Mapping[str, Mapping[str, type]] = {  # required keys of each JSON file, with the type of their values
     CONFIG: {"written": str, "counts": dict, "source": dict, "facts": dict, "run": dict},
     CODEC: {"slots": list, "codecs": list, "config": dict, "left_out": list},
     METRICS: {"quality": list, "history": list, "constants": dict},
     SPLIT: {"training": list, "validation": list},
     HABITS: {"classes": dict, "usual": dict},
 }
-ITEMS: Mapping[tuple[str, str], type] = {  # and what is in them
+ITEMS: Mapping[tuple[str, str], type] = {  # the type of their items
     (METRICS, "quality"): dict,
     (METRICS, "history"): dict,
     (SPLIT, "training"): str,
@@ -76,7 +76,7 @@ ITEMS: Mapping[tuple[str, str], type] = {  # and what is in them
 }
 NAMES = {dict: "an object", list: "a list", str: "text", type(None): "none"}
 
-# What our code raises when plain data that it did not write makes no sense.
+# Exceptions that malformed plain data may cause.
 MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -88,7 +88,7 @@ MALFORMED = (
     TypeError,
     ValueError,
 )
-DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # which file managers leave wherever they look
+DESKTOP = (".DS_Store", "Thumbs.db", "desktop.ini")  # files that file managers create
 
 
 def expert_files() -> dict[str, str]:
@@ -110,14 +110,14 @@ def optional_files() -> list[str]:
 
 @dataclass
 class Files:
-    """One model folder: what its config.json says, and its other files as that lists them."""
+    """One model folder: the content of its config.json, and the other files that it lists."""
 
     folder: FilePath
     config: JsonObject
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Files:
-        """The files of a folder; CheckpointError where it is none of ours, or of a format that is not read."""
+        """The files of a folder; CheckpointError where it is not a kbdisk model, or has another format."""
         place = FilePath(folder)
         refuse_no_model(place)
         files = cls(place, read_config(place))
@@ -127,7 +127,7 @@ class Files:
         return files
 
     def path(self, name: str) -> str:
-        """What errors call a file."""
+        """The path of a file, as errors name it."""
         return str(self.folder / name)
 
     def has(self, name: str) -> bool:
@@ -135,20 +135,20 @@ class Files:
         return name in self.config["files"]
 
     def read(self, name: str) -> bytes:
-        """A file's bytes, which are those that were written."""
+        """The bytes of a file, after its checksum was verified."""
         with self._opened(name) as stream:
             data = stream.read()
         self._refuse_change(name, hashlib.sha256(data).hexdigest())
         return data
 
     def verified(self, name: str) -> FilePath:
-        """Where a file is that is as it was written; for one that is better not read at once."""
+        """The path of a file, after its checksum was verified; for large files, which are read piece by piece."""
         with self._opened(name) as stream:
             self._refuse_change(name, hashlib.file_digest(stream, "sha256").hexdigest())
         return self.folder / name
 
     def json(self, name: str) -> JsonObject:
-        """What a JSON file says; what every such file has is there."""
+        """The content of a JSON file, with the keys that every such file has."""
         if self.config["files"][name]["bytes"] > LARGEST_JSON:
             raise CheckpointError(self.path(name), f"expected at most {LARGEST_JSON:,} bytes, got more. {RESTORE}")
         content: JsonObject = parse_json(self.read(name), self.path(name))
@@ -156,23 +156,23 @@ class Files:
         return content
 
     def check_sizes(self) -> None:
-        """CheckpointError where a file is missing or has another size: tells most of what goes wrong, at once."""
+        """CheckpointError where a file is missing or has another size. Reads nothing, and still finds most damage."""
         for name in (*NEEDED, *filter(self.has, optional_files())):
             self._opened(name).close()
 
     @contextmanager
     def refusing_malformed(self, name: str) -> Iterator[None]:
-        """CheckpointError instead of a traceback where what a file says makes no sense to us."""
+        """CheckpointError instead of a traceback where the content of a file is malformed."""
         try:
             yield
         except MALFORMED as error:
             fact = plain_line(f"{type(error).__name__}: {error}")[:200]
             problem = (
-                f"expected what kbdisk {self.config['kbdisk']} writes, got what makes no sense ({fact}). {RESTORE}"
+                f"expected content that kbdisk {self.config['kbdisk']} wrote, got malformed content ({fact}). {RESTORE}"
             )
             raise CheckpointError(self.path(name), problem) from error
 
-    # ------------------------------------------------------------ what is refused
+    # ------------------------------------------------------------ checks
 
     def _opened(self, name: str) -> io.BufferedReader:
         stream = open_file(self.folder / name)
@@ -195,10 +195,10 @@ class Files:
         listed = self.config.get("files")
         if not isinstance(listed, dict):
             raise self._wrong("a list of the folder's files", "none")
-        for name, told in listed.items():
+        for name, entry in listed.items():
             if not _is_plain(name):
                 raise self._wrong("names of files in the folder", repr(name)[:80])
-            size, digest = (told.get("bytes"), told.get("sha256")) if isinstance(told, dict) else (None, None)
+            size, digest = (entry.get("bytes"), entry.get("sha256")) if isinstance(entry, dict) else (None, None)
             if type(size) is not int or size < 0 or not isinstance(digest, str) or not digest.isalnum():
                 raise self._wrong(f"the size and SHA-256 of {plain_line(name)}", "others")
         for name in NEEDED:
@@ -212,13 +212,13 @@ class Files:
             problem = f"expected format {FORMAT}, got {number}, that of kbdisk {self.config['kbdisk']}."
             raise CheckpointError(self.path(CONFIG), f"{problem} {advice}")
 
-    def _refuse_shape(self, name: str, told: Any) -> None:
+    def _refuse_shape(self, name: str, content: Any) -> None:
         for key, kind in SHAPES[name].items():
-            found: Any = told.get(key) if isinstance(told, dict) else None
-            if not isinstance(found, kind):
-                raise self._wrong(f"{NAMES[kind]} as {key}", NAMES.get(type(found), "another value"), name)
+            value: Any = content.get(key) if isinstance(content, dict) else None
+            if not isinstance(value, kind):
+                raise self._wrong(f"{NAMES[kind]} as {key}", NAMES.get(type(value), "another value"), name)
             item = ITEMS.get((name, key))
-            if item is not None and not all(isinstance(one, item) for one in told[key]):
+            if item is not None and not all(isinstance(part, item) for part in content[key]):
                 raise self._wrong(f"{NAMES[item]} for each of {key}", "others", name)
 
     def _wrong(self, expected: str, got: str, name: str = CONFIG) -> CheckpointError:
@@ -226,15 +226,15 @@ class Files:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name is that of a file beside this one, on any system."""
-    return name not in ("", ".", "..") and not any(one in name for one in "/\\:\0")
+    """Whether a name names a file directly in the folder, on any system."""
+    return name not in ("", ".", "..") and not any(mark in name for mark in "/\\:\0")
 
 
 # ---------------------------------------------------------------- config.json
 
 
 def is_model(folder: FilePath) -> bool:
-    """Whether a folder is a model, of any format; whether its other files are sound is another matter."""
+    """Whether a folder is a model, of any format. Checks config.json alone."""
     try:
         read_config(folder)
     except CheckpointError:
@@ -243,7 +243,7 @@ def is_model(folder: FilePath) -> bool:
 
 
 def read_config(folder: FilePath) -> JsonObject:
-    """The content of config.json, of which the parts that every format has are checked."""
+    """The content of config.json. Checks the parts that every format has."""
     path = folder / CONFIG
     with open_file(path) as stream:
         data = stream.read(LARGEST_CONFIG + 1)
@@ -254,10 +254,10 @@ def read_config(folder: FilePath) -> JsonObject:
         raise CheckpointError(str(path), f"expected that of a kbdisk model, got another program's. {WANTED}")
     try:
         digest = checksum(config)
-    except RecursionError:  # what is read goes deeper than what is written
-        raise CheckpointError(str(path), f"expected JSON, got what is nested too deep. {RESTORE}") from None
+    except RecursionError:  # the JSON parser accepts deeper nesting than the writer
+        raise CheckpointError(str(path), f"expected JSON, got nesting that is too deep. {RESTORE}") from None
     if config["checksum"] != digest:
-        raise CheckpointError(str(path), f"expected what was written, got what was changed since. {RESTORE}")
+        raise CheckpointError(str(path), f"expected the content that was written, got changed content. {RESTORE}")
     if (
         not isinstance(config["kbdisk"], str)
         or not VERSION.fullmatch(config["kbdisk"])
@@ -268,15 +268,15 @@ def read_config(folder: FilePath) -> JsonObject:
 
 
 def checksum(config: JsonObject) -> str:
-    """What config.json says, but for this very number: whatever is changed there changes this."""
-    rest = {key: value for key, value in config.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    """The SHA-256 of the content of config.json without its checksum."""
+    content = {key: value for key, value in config.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def refuse_no_model(place: FilePath) -> None:
-    """A word for each thing that may stand where a model folder should."""
+    """CheckpointError where a path is not a model folder, with the reason."""
     try:
-        held = sorted(one.name for one in place.iterdir())
+        names = sorted(file.name for file in place.iterdir())
     except FileNotFoundError:
         raise CheckpointError(str(place), f"no such folder. {WANTED}") from None
     except NotADirectoryError:
@@ -285,16 +285,16 @@ def refuse_no_model(place: FilePath) -> None:
     except (OSError, ValueError) as error:
         fact = getattr(error, "strerror", None) or str(error)
         raise CheckpointError(plain_line(str(place)), f"cannot be read: {fact.lower()}.") from None
-    if not held:
+    if not names:
         raise CheckpointError(str(place), f"expected a model folder, got an empty one. {WANTED}")
-    if CONFIG not in held:
-        some = plain_line(", ".join(held[:3])) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
-        advice = RESTORE if "model.safetensors" in held else WANTED
+    if CONFIG not in names:
+        some = plain_line(", ".join(names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        advice = RESTORE if "model.safetensors" in names else WANTED
         raise CheckpointError(str(place), f"expected a model folder, got one with {some} and no {CONFIG}. {advice}")
 
 
 def open_file(path: FilePath) -> io.BufferedReader:
-    """A regular file, to be read; a pipe or a device never makes anybody wait. A link to a file is a file."""
+    """Open a regular file, or a link to one, for reading. Never blocks on a pipe or a device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -312,10 +312,10 @@ def parse_json(data: bytes, name: str) -> Any:
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_no_number)
     except RecursionError:
-        raise CheckpointError(name, f"expected JSON, got what is nested too deep. {RESTORE}") from None
+        raise CheckpointError(name, f"expected JSON, got nesting that is too deep. {RESTORE}") from None
     except ValueError as error:  # UTF-8, JSON, numbers of thousands of digits
         fact = plain_line(str(error)).rstrip(".")
-        raise CheckpointError(name, f"expected JSON, got what is none: {fact}. {RESTORE}") from None
+        raise CheckpointError(name, f"expected JSON, got other content: {fact}. {RESTORE}") from None
 
 
 def _no_number(text: str) -> float:
@@ -326,12 +326,12 @@ def _no_number(text: str) -> float:
 
 
 def refuse_output_path(folder: str | os.PathLike[str], force: bool = False) -> None:
-    """CheckpointError where a model could not be saved: best asked before it is trained."""
+    """CheckpointError where a model could not be saved. Called before training, too."""
     place, named = FilePath(folder), str(folder)
     if place.name in ("", ".."):
         raise CheckpointError(named, "expected a folder of its own, got one that you are in. Name another folder.")
     try:
-        held = {one.name for one in place.iterdir()}
+        names = {file.name for file in place.iterdir()}
     except FileNotFoundError:
         return
     except NotADirectoryError:
@@ -340,7 +340,7 @@ def refuse_output_path(folder: str | os.PathLike[str], force: bool = False) -> N
     except (OSError, ValueError) as error:
         fact = getattr(error, "strerror", None) or str(error)
         raise CheckpointError(named, f"cannot be written: {fact.lower()}.") from None
-    if not held:
+    if not names:
         return
     if not is_model(place):
         raise CheckpointError(
@@ -348,14 +348,14 @@ def refuse_output_path(folder: str | os.PathLike[str], force: bool = False) -> N
         )
     if not force:
         raise CheckpointError(named, f"a model is there already. Say {setting('force')} to replace it.")
-    foreign = sorted(held - {CONFIG, CARD, *NEEDED, *optional_files(), *LATER, *DESKTOP})
+    foreign = sorted(names - {CONFIG, CARD, *NEEDED, *optional_files(), *LATER, *DESKTOP})
     if foreign:
         problem = f"expected a model alone, got {foreign[0]!r} beside it. Move that elsewhere: it would be lost."
         raise CheckpointError(named, problem)
 
 
 def refuse_kept_folder(folder: str | os.PathLike[str]) -> None:
-    """CheckpointError where a newly trained model could not be kept in a folder, in the place of an earlier one."""
+    """CheckpointError where a newly trained model could not replace an earlier one in a folder."""
     refuse_output_path(folder, force=True)
     parent = FilePath(folder).resolve().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):

@@ -61,22 +61,22 @@ AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 
 def save(trained: Trained, folder: str | os.PathLike[str], force: bool = False) -> None:
-    """Write a model. Only a model is ever replaced, and that with `force` alone."""
+    """Write a model. Only a model is ever replaced, and only with `force`."""
     refuse_output_path(folder, force)
-    place = FilePath(folder).resolve()  # a link stays one: what it leads to is replaced
+    place = FilePath(folder).resolve()  # a link stays a link: its target is replaced
     contents = _contents(trained, place.name, str(folder))
     try:
         with atomic_replace(place) as part:
             for name, data in contents.items():
                 write_file(part / name, data)
-            refuse_output_path(place, force)  # the world may have changed meanwhile
+            refuse_output_path(place, force)  # another process may have written there meanwhile
     except OSError as error:
         problem = f"cannot be written: {(error.strerror or str(error)).lower()}."
         raise CheckpointError(str(folder), problem) from error
 
 
 def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained:
-    """The model of a folder, on a device; CheckpointError where the folder is not as it was written."""
+    """The model of a folder, on a device; CheckpointError where the folder was changed or is malformed."""
     files = Files.of(folder)
     files.check_sizes()
     if unknown := unknown_tables(files.config["run"]):
@@ -116,11 +116,11 @@ def open_folder(folder: str | os.PathLike[str], device: torch.device) -> Trained
 
 
 def card(trained: Trained, name: str = "MODEL") -> str:
-    """What a model is, what it was trained on and how good it is, as Markdown, for a folder of this name."""
+    """The model card in Markdown, for a folder of this name."""
     return markdown(_config(trained), _metrics(trained.record), name)
 
 
-# ---------------------------------------------------------------- what is written
+# ---------------------------------------------------------------- writing
 
 
 def _contents(trained: Trained, name: str, where: str) -> dict[str, bytes]:
@@ -158,25 +158,25 @@ def _networks(trained: Trained, where: str) -> dict[str, bytes]:
 
 
 def _metrics(record: Record) -> JsonObject:
-    """What metrics.json says."""
-    told: JsonObject = _finite({name: getattr(record, name) for name in MEASURED})
-    return told
+    """The content of metrics.json."""
+    metrics: JsonObject = _finite({name: getattr(record, name) for name in MEASURED})
+    return metrics
 
 
 def _config(trained: Trained) -> JsonObject:
-    """What config.json says, but for the other files."""
+    """The content of config.json, without the list of other files."""
     record, classes = trained.record, trained.schema.classes
     counts = {
         "classes": len(classes),
-        "properties": sum(len(one.properties) for one in classes.values()),
-        "parameters": sum(one.numel() for member in trained.members for one in member.network.parameters()),
+        "properties": sum(len(cls.properties) for cls in classes.values()),
+        "parameters": sum(parameter.numel() for member in trained.members for parameter in member.network.parameters()),
         "training": len(record.training),
         "validation": len(record.validation),
         "networks": len(trained.members),
         "latent_knn": sum(len(member.latent_knn or ()) for member in trained.members),
         **{name: len(trained.experts.get(name, ())) for name in expert_files()},
     }
-    told = {
+    content = {
         "kbdisk": version("kbdisk"),
         "format": FORMAT,
         "written": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -185,7 +185,7 @@ def _config(trained: Trained) -> JsonObject:
         "facts": _finite(record.facts),
         "run": trained.run.to_json(),
     }
-    plain: JsonObject = json.loads(_json(told))  # as it will be read: its checksum is of that
+    plain: JsonObject = json.loads(_json(content))  # the checksum is of the content as it will be read
     return plain
 
 
@@ -194,7 +194,7 @@ def _json(data: Any) -> bytes:
 
 
 def _finite(data: Any) -> Any:
-    """Plain data with null for a measure that is none: JSON has no NaN."""
+    """Plain data with null for NaN and infinities, which JSON does not have."""
     if isinstance(data, Mapping):
         return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
@@ -206,7 +206,7 @@ def _listed(data: bytes) -> JsonObject:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-# ---------------------------------------------------------------- what is read
+# ---------------------------------------------------------------- reading
 
 
 def _codec(files: Files) -> Codec:
@@ -219,15 +219,15 @@ def _codec(files: Files) -> Codec:
         with files.refusing_malformed(WORDS):
             words = Tokenizer.from_bytes(files.read(WORDS))
             len(words)
-    told = files.json(CODEC)
+    content = files.json(CODEC)
     with files.refusing_malformed(CODEC):
-        return Codec.from_json(told, schema, words)
+        return Codec.from_json(content, schema, words)
 
 
 def _refuse_metrics(codec: Codec, metrics: JsonObject) -> None:
-    """TypeError and its like for constants that their properties cannot have, and for measures that are no numbers."""
+    """An error of `MALFORMED` for constants that their properties cannot have, and for measures that are no numbers."""
     for slot, constant in Constants.from_json(metrics["constants"]).slots.items():
-        if codec.slots[slot].kind == "number":  # of whole ones, too, the median may lie between two
+        if codec.slots[slot].kind == "number":  # the median of integers may lie between two of them
             float(constant.value)
         else:
             codec.slots[slot].codec.encode([constant.value])
@@ -241,7 +241,7 @@ def _refuse_metrics(codec: Codec, metrics: JsonObject) -> None:
 
 
 def _refuse_calibration(calibration: JsonObject) -> None:
-    """TypeError and its like for a calibration that is none. Empty: nothing was held out."""
+    """An error of `MALFORMED` for a malformed calibration. It is empty where nothing was held out."""
     if not calibration:
         return
     presence, levels = calibration["presence"], calibration["levels"]
@@ -271,9 +271,9 @@ def _refuse_calibration(calibration: JsonObject) -> None:
 def _styles(files: Files, codec: Codec) -> Styles | None:
     if not files.has(HABITS):
         return None
-    told = files.json(HABITS)
+    content = files.json(HABITS)
     with files.refusing_malformed(HABITS):
-        return Styles.from_json(codec.schema, told)
+        return Styles.from_json(codec.schema, content)
 
 
 def _members(files: Files, codec: Codec, run: Run, device: torch.device) -> Iterator[Member]:
@@ -293,14 +293,14 @@ def _expert(files: Files, codec: Codec, device: torch.device, name: str, file: s
 
 
 def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:
-    """The network that the run and the codec tell of, with the folder's weights, which have to fit it."""
+    """The network of a run and a codec, with the weights of the folder; CheckpointError where they do not fit it."""
     file = files.verified(name)
     shapes = tensors.shapes(file)
     sizes: list[Any] = [run.model, *codec.config.kinds.values()]
     with files.refusing_malformed(CONFIG):
-        most = max(getattr(one, name, 0) for one in sizes for name in ("layers", "blocks"))
-    if shapes.get("query") != (run.model.width,) or most > len(shapes):
-        problem = f"expected weights of width {run.model.width} and {most} layers, got others. {RESTORE}"
+        layers = max(getattr(size, name, 0) for size in sizes for name in ("layers", "blocks"))
+    if shapes.get("query") != (run.model.width,) or layers > len(shapes):
+        problem = f"expected weights of width {run.model.width} and {layers} layers, got others. {RESTORE}"
         raise CheckpointError(str(file), problem)  # before a network of any size is built
     _refuse_encoder(files, codec)
     with files.refusing_malformed(CODEC), torch.random.fork_rng(devices=[]):
@@ -310,11 +310,11 @@ def _network(files: Files, codec: Codec, run: Run, name: str) -> DiSK:
 
 
 def _refuse_encoder(files: Files, codec: Codec) -> None:
-    """A sentence encoder comes from elsewhere: a name in somebody's folder is no reason to fetch and run it."""
+    """CheckpointError where a folder names a sentence encoder, which would be fetched and run, without the user's consent."""
     name = getattr(codec.config.kinds["text"], "sentence_encoder", None)
     if name is not None and os.environ.get(CONSENT) != name:
         problem = f"reads text by the sentence encoder {str(name)!r}, which is loaded from outside this folder."
-        raise CheckpointError(files.path(CODEC), f"{problem} Where you trust it, set {CONSENT} to that name.")
+        raise CheckpointError(files.path(CODEC), f"{problem} If you trust it, set {CONSENT} to that name.")
 
 
 # ---------------------------------------------------------------- atomic replacement
@@ -366,7 +366,7 @@ def write_file(file: FilePath, data: bytes) -> None:
 
 
 def _exchange(part: FilePath, place: FilePath) -> None:
-    """Swap two folders: at once where the system can, else with a moment in which neither has the name."""
+    """Swap two folders: atomically where the system can, else with a moment in which neither has the name."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if hasattr(libc, "renameat2"):

@@ -1,4 +1,4 @@
-"""How the values at one place are written: what each format has for its places, and the habits of paths as plain data.
+"""Habits: how the values at a place of a source are written. The protocol for formats, and the habits of paths as plain data.
 
 A place is a path of a schema or a JSON source, a column of a table, a predicate of RDF. Its values are observed, and a new value
 is written in the most common of their forms that can express it.
@@ -23,21 +23,21 @@ WrittenT = TypeVar("WrittenT")
 
 @runtime_checkable
 class PlaceStyle(Protocol):
-    """How the values at one place of a source are written. What is observed and written is the format's: values, cells, terms.
+    """The style of the values at a place of a source. Each format observes and writes its own objects: values, cells, terms.
 
     Each format has one: `Examples` (styles/kinds.py) for paths of JSON, `Column` (loaders/table/cells.py), `PredicateTemplates`
     (loaders/rdf/styles.py).
     """
 
     def observe(self, raw: Any, /, *args: Any, **kwargs: Any) -> None:
-        """Take in what stands at the place."""
+        """Observe a value at the place."""
 
     def write(self, value: Any, /, *args: Any, **kwargs: Any) -> Any:
         """A new value as those are written; ValueError, with the reason, where none of their forms can express it."""
 
 
 def write_in_first_form(forms: Iterable[FormT], write: Callable[[FormT], WrittenT]) -> WrittenT:
-    """What `write` makes of the first form that it raises no ValueError for; where there is none, the first reason."""
+    """The result of `write` for the first form without a ValueError; if every form has one, the first of these errors."""
     reason = ""
     for form in forms:
         try:
@@ -59,7 +59,7 @@ TYPED = Form("typed")  # as what it is: a Date, a Quantity, a Link
 
 @dataclass(slots=True)
 class Habit:
-    """How the values at one path are written."""
+    """The habit of a path: how its values are written."""
 
     forms: Counter[tuple[Form, str]] = field(
         default_factory=Counter
@@ -87,13 +87,13 @@ class Habit:
 
     def ranked_forms(self, group: str = "") -> Iterator[Form]:
         """The forms of a group, the most common first, then those of other groups."""
-        of_group: Counter[Form] = Counter()
-        of_others: Counter[Form] = Counter()
+        group_forms: Counter[Form] = Counter()
+        other_forms: Counter[Form] = Counter()
         for (form, form_group), count in self.forms.items():
-            (of_group if form_group == group else of_others)[form] += count
+            (group_forms if form_group == group else other_forms)[form] += count
         ranked = [
             form
-            for counts in (of_group, of_others)
+            for counts in (group_forms, other_forms)
             for form, _ in sorted(counts.items(), key=lambda counted: -counted[1])
         ]
         return iter(dict.fromkeys(ranked))
@@ -103,14 +103,14 @@ class Habit:
         return [raw] if self.listed > self.alone else raw
 
     def to_json(self) -> dict[str, Any]:
-        """Itself as plain data."""
+        """The habit as plain data."""
         forms = [[form.name, form.detail, group, count] for (form, group), count in self.forms.items()]
         counts = {name: getattr(self, name) for name in COUNTS}
         return {"forms": forms, "numbers": asdict(self.numbers), "keys": list(self.keys), **counts}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself again; an error of some kind where the data is something else."""
+        """The habit of plain data; an error of some kind where the data is malformed."""
         forms = Counter(
             {(Form(str(name), str(detail)), str(group)): int(count) for name, detail, group, count in data["forms"]}
         )

@@ -64,7 +64,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]+)*")
 
 
 class KindStyle(NamedTuple):
-    """What is done for one kind. `write` raises a ValueError where a form cannot express a value."""
+    """The functions of a kind. `write` raises a ValueError where a form cannot express a value."""
 
     observe: Callable[[Any, Any, Habit], None]
     forms: Callable[[Any, Any, Habit], Iterator[Form]]
@@ -108,10 +108,10 @@ def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any
     wanted = split_kind(kind, value)
     for path in sorted(given.keys() & wanted.keys()):  # the unit before its amount
         if not is_same(given[path], wanted[path]):
-            what = f"the {path[0]} " if path else ""
-            raise ValueError(f"{what}{given[path]!r} is given, which {wanted[path]!r} would change")
-    new = {path: leaf for path, leaf in wanted.items() if path not in given}
-    put = style_of(kind).fill(kind, raw, new, habit) if new else {}
+            part_name = f"the {path[0]} " if path else ""
+            raise ValueError(f"{part_name}{given[path]!r} is given, which {wanted[path]!r} would change")
+    missing = {path: leaf for path, leaf in wanted.items() if path not in given}
+    put = style_of(kind).fill(kind, raw, missing, habit) if missing else {}
     full = [path[0] for path in put if isinstance(raw, dict) and raw.get(path[0]) == []]
     if full:
         raise ValueError(f"[] is given as its {full[0]}, and has no place for more")
@@ -119,25 +119,27 @@ def fill_value(kind: Kind, raw: Any, value: Any, habit: Habit) -> dict[Path, Any
 
 
 def is_read_as(kind: Kind, raw: Any, value: Any) -> bool:
-    """Whether what is written is read as the value. It may also state the precision of a date and its usual time of day."""
+    """Whether a raw value is read as the value. It may also state the precision of a date and its usual time of day."""
     read, wanted = split_kind(kind, apply_kind(kind, raw)), split_kind(kind, value)
     near = tolerance(kind)
-    same = all(path in read and is_same(leaf, read[path], near) for path, leaf in wanted.items())
-    return same and all(path in wanted or path in OPTIONAL_PARTS for path in read)
+    has_all = all(path in read and is_same(leaf, read[path], near) for path, leaf in wanted.items())
+    return has_all and all(path in wanted or path in OPTIONAL_PARTS for path in read)
 
 
-def is_same(one: Any, other: Any, near: float = 0.0) -> bool:
-    """Whether two leaves are one value: links by their ids, texts by their words, sets in any order, numbers within a tolerance."""
-    if isinstance(one, list) and isinstance(other, list):
-        ones, others = [_comparable(value) for value in one], [_comparable(value) for value in other]
-        return all(value in others for value in ones) and all(value in ones for value in others)
-    if near and is_number(one) and is_number(other):
-        return isclose(one, other, rel_tol=near)
-    return bool(_comparable(one) == _comparable(other))
+def is_same(first: Any, second: Any, near: float = 0.0) -> bool:
+    """Whether two leaves are equal: links by their ids, texts by their words, sets in any order, numbers within a tolerance."""
+    if isinstance(first, list) and isinstance(second, list):
+        first_members, second_members = ([_comparable(value) for value in members] for members in (first, second))
+        return all(value in second_members for value in first_members) and all(
+            value in first_members for value in second_members
+        )
+    if near and is_number(first) and is_number(second):
+        return isclose(first, second, rel_tol=near)
+    return bool(_comparable(first) == _comparable(second))
 
 
 def _comparable(value: Any) -> Any:
-    """In Python true is 1; in a knowledge base it is not."""
+    """A leaf in a form in which true does not equal 1, as it does in Python."""
     value = value.id if isinstance(value, Link) else value.text if isinstance(value, Text) else value
     return isinstance(value, bool), value
 
@@ -148,7 +150,7 @@ def is_number(value: Any) -> bool:
 
 
 def tolerance(kind: Kind) -> float:
-    """How far a number that is read back may be off: numbers that are converted between units are only near."""
+    """The relative tolerance of a number that is read back: conversion between units is inexact."""
     return MAX_CONVERTED_ERROR if isinstance(kind, QuantityKind) and kind.normal else 0.0
 
 
@@ -270,9 +272,9 @@ def known_parts(day: Date) -> str:
 def _observe_date_form(habit: Habit, form: Form, group: str) -> None:
     """Count a form; beyond MAX_TIMES times of day all further ones count as one form."""
     if _is_timed(form) and (form, group) not in habit.forms:
-        of_group = [other for other, other_group in habit.forms if other_group == group]
-        form = Form(CLOCK, form.detail) if sum(map(_is_timed, of_group)) >= MAX_TIMES else form
-        form = next((other for other in of_group if other.name == form.name == CLOCK), form)
+        group_forms = [recorded_form for recorded_form, other_group in habit.forms if other_group == group]
+        form = Form(CLOCK, form.detail) if sum(map(_is_timed, group_forms)) >= MAX_TIMES else form
+        form = next((recorded_form for recorded_form in group_forms if recorded_form.name == form.name == CLOCK), form)
     habit.observe(form, group)
 
 
@@ -443,8 +445,8 @@ def fill_quantity(kind: QuantityKind, raw: Any, new: Parts, habit: Habit) -> dic
     elif VALUE in new and kind.normal and unit is not None:
         new = {**new, VALUE: _converted(kind, new[VALUE], unit)}
     elif VALUE in new:
-        known: Parts = {UNIT: unit} if unit is not None else {}
-        new = {**new, VALUE: kind.join({**new, **known}).value}
+        given_unit: Parts = {UNIT: unit} if unit is not None else {}
+        new = {**new, VALUE: kind.join({**new, **given_unit}).value}
     if isinstance(raw, Quantity):
         return {(): replace(raw, **{str(path[0]): part for path, part in new.items()})}
     names: dict[Path, str] = {VALUE: kind.names[0], UNIT: kind.names[1]}
@@ -516,8 +518,8 @@ def fill_coordinate(kind: CoordinateKind, raw: Any, new: Parts, habit: Habit) ->
 
 def _key(half: str, raw: dict[str, Any], habit: Habit) -> str:
     """The key of the latitude or the longitude: as in the part itself, else as in the others."""
-    usual = [key for form in habit.ranked_forms() if form.name == "part" for key in form.detail.split()]
-    return next((key for key in [*raw, *usual] if NAMES.get(key) == half), half)
+    example_keys = [key for form in habit.ranked_forms() if form.name == "part" for key in form.detail.split()]
+    return next((key for key in [*raw, *example_keys] if NAMES.get(key) == half), half)
 
 
 # ---------------------------------------------------------------- forms by examples alone
@@ -535,9 +537,9 @@ class Examples:
 
     def observe(self, raw: Any) -> None:
         """Take in a value."""
-        seen = self.lists if type(raw) is list else self.values
-        if raw is not None and len(seen) < MAX_EXAMPLES:
-            seen.append(raw)
+        examples = self.lists if type(raw) is list else self.values
+        if raw is not None and len(examples) < MAX_EXAMPLES:
+            examples.append(raw)
             self._alike = None
 
     def write(self, value: Any) -> Any:

@@ -31,7 +31,7 @@ Samples = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """How a number is written as text."""
+    """The format of a number as text."""
 
     min_decimals: int = 0
     max_decimals: int | None = None  # it is rounded to these
@@ -73,21 +73,21 @@ class NumberFormat:
 
     def separate(self, text: str) -> str:
         """A number with a point before its decimals, with the separators of this format."""
-        whole, point, rest = text.partition(".")
-        if self.thousands and (digits := whole.removeprefix("-")).isdigit():
+        integer_part, point, decimals = text.partition(".")
+        if self.thousands and (digits := integer_part.removeprefix("-")).isdigit():
             first = (len(digits) - 1) % 3 + 1
             groups = [digits[:first], *(digits[n : n + 3] for n in range(first, len(digits), 3))]
-            whole = whole[: whole.startswith("-")] + self.thousands.join(groups)
-        return whole + (self.point if point else "") + rest
+            integer_part = integer_part[: integer_part.startswith("-")] + self.thousands.join(groups)
+        return integer_part + (self.point if point else "") + decimals
 
     def _plain(self, value: Number) -> str:
         text = numerals.show(int(value) if isinstance(value, float) and value.is_integer() else value)
         if self.max_decimals is not None:
             text = _rounded(text, self.max_decimals)
-        sign, (whole, _, decimals) = "-" * text.startswith("-"), text.removeprefix("-").partition(".")
+        sign, (integer_part, _, decimals) = "-" * text.startswith("-"), text.removeprefix("-").partition(".")
         decimals = decimals if self.keeps_zeros else decimals.rstrip("0")
-        sign = sign if self.keeps_zeros or decimals or whole.strip("0") else ""  # 0, not -0
-        return sign + whole.zfill(self.min_digits) + self._point_and(decimals)
+        sign = sign if self.keeps_zeros or decimals or integer_part.strip("0") else ""  # 0, not -0
+        return sign + integer_part.zfill(self.min_digits) + self._point_and(decimals)
 
     def _exponential(self, value: Number) -> str:
         exact = as_decimal(value)
@@ -127,8 +127,8 @@ def is_majority(conditions: Iterable[bool]) -> bool:
 
 def measured_as(examples: Iterable[str], unit: str | None) -> Measure | None:
     """The form for an amount of a unit among examples: that of the first example with the unit, else with any unit."""
-    measures = [known for text in examples if (known := measure(text)) and known.unit]
-    return next((known for known in measures if known.unit == unit), measures[0] if measures else None)
+    measures = [amount for text in examples if (amount := measure(text)) and amount.unit]
+    return next((amount for amount in measures if amount.unit == unit), measures[0] if measures else None)
 
 
 # ---------------------------------------------------------------- the numbers at one path
@@ -136,7 +136,7 @@ def measured_as(examples: Iterable[str], unit: str | None) -> Measure | None:
 
 @dataclass(slots=True)
 class NumberSpelling:
-    """How the numbers at one path are spelt: 5 or 5.0, and as text with which decimals, commas and zeros."""
+    """The spelling of the numbers at a path: 5 or 5.0, and the decimals, commas and zeros of texts."""
 
     whole: int = 0  # whole numbers that are integers
     pointed: int = 0  # whole numbers that are floats: 5.0
@@ -188,7 +188,7 @@ class NumberSpelling:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Itself from its fields by name."""
+        """The number spelling of plain data."""
         counts = {name: int(data[name]) for name in ("whole", "pointed", "commas", "shortest", "longest")}
         fewest = None if data["fewest"] is None else int(data["fewest"])
         return cls(**counts, fewest=fewest, zeros=bool(data["zeros"]))
@@ -224,10 +224,10 @@ class Separators:
         """Count a cell if it is a number; returns whether it is one."""
         pointed = self._pointed(cell)
         if match := NUMBER.fullmatch(pointed):
-            whole, after, only, exponent = match.groups()
+            integer_part, after, only, exponent = match.groups()
             mark = "" if "." not in pointed else "." if pointed == cell else ","
             self.ambiguous[mark] += count * bool(AMBIGUOUS.fullmatch(pointed))
-            self.unseparated += count * (whole is not None and len(whole) > 3)
+            self.unseparated += count * (integer_part is not None and len(integer_part) > 3)
             if exponent is not None:
                 self.exponents += count
                 self.exponent_samples += [pointed.strip(" \t")] * (len(self.exponent_samples) < MAX_EXPONENT_SAMPLES)
@@ -240,8 +240,8 @@ class Separators:
         self.counts[mark] += count
         if exponent is None:
             decimals = len(after or only or "")
-            fewest, most = self.digits.get(mark, (decimals, decimals))
-            self.digits[mark] = min(fewest, decimals), max(most, decimals)
+            fewest, maximum = self.digits.get(mark, (decimals, decimals))
+            self.digits[mark] = min(fewest, decimals), max(maximum, decimals)
         return True
 
     @property
@@ -287,7 +287,7 @@ class Separators:
     def decimals(self) -> tuple[int, int] | None:
         """Minimum and maximum decimals of the numbers without exponent, if there are any."""
         point = self.decimal
-        ranges = [fewest_most if mark == point else (0, 0) for mark, fewest_most in self.digits.items()]
+        ranges = [decimal_range if mark == point else (0, 0) for mark, decimal_range in self.digits.items()]
         return (min(fewest for fewest, _ in ranges), max(most for _, most in ranges)) if ranges else None
 
     def reader(self) -> Callable[[str], Number]:
@@ -296,9 +296,9 @@ class Separators:
         separators = "".join(self._thousands_separators(point or "."))
         if not separators:
             return lambda cell: numerals.number(self._pointed(cell).strip())
-        other = re.escape(point or ".")
+        point_pattern = re.escape(point or ".")
         fitting = re.compile(
-            rf"-?(?:[0-9]*|[0-9]{{1,3}}(?:{re.escape(separators)}[0-9]{{3}})+)(?:{other}[0-9]*)?(?:[eE].+)?"
+            rf"-?(?:[0-9]*|[0-9]{{1,3}}(?:{re.escape(separators)}[0-9]{{3}})+)(?:{point_pattern}[0-9]*)?(?:[eE].+)?"
         )
 
         def read(cell: str) -> Number:
@@ -333,7 +333,7 @@ class Separators:
 
     def _thousands_separators(self, point: str) -> Counter[str]:
         """Thousands separators and the count of their numbers, for a decimal separator."""
-        between = +self.thousands
+        separators = +self.thousands
         if point == "," and self.ambiguous["."]:
-            between["."] += self.ambiguous["."]
-        return between
+            separators["."] += self.ambiguous["."]
+        return separators

@@ -58,9 +58,9 @@ class Styles:
     def place(self, entity: Entity, path: Path, value: Any) -> Put:
         """Raw values by their paths in an entity as it was read, which give a property a value in the form of its siblings.
 
-        For a value that is given in part this is the rest alone; for one that is given it is nothing. ValueError, with the
-        reason, where given values would have to change, or where no form of the siblings can express the value. An empty
-        string that is no value by the schema is replaced.
+        For a value that is given in part these are the missing parts; for a value that is given there are none. ValueError,
+        with the reason, where given values would have to change, or where no form of the siblings can express the value. An
+        empty string that is no value by the schema is replaced.
         """
         entity_class, property = self._property(entity, path)
         raw = _raw_at(entity.tree, path)
@@ -68,7 +68,7 @@ class Styles:
             raw = None
         put = fill(self.habits[entity_class.name], path, property.kind, raw, value)
         self._check_read_back(property, raw, put, value)
-        return {(*path, *within): new for within, new in put.items()}
+        return {(*path, *within): raw_value for within, raw_value in put.items()}
 
     def restyled(self, entity: Entity) -> Entity:
         """An entity whose values, in the schema's form, are written as their siblings are, wherever that is possible."""
@@ -85,16 +85,16 @@ class Styles:
 
     def to_json(self) -> dict[str, Any]:
         """The habits of every class as plain data, and those of every kind, which all classes share."""
-        by_kind = next((of_class.by_kind for of_class in self.habits.values()), {})
+        by_kind = next((class_habits.by_kind for class_habits in self.habits.values()), {})
         classes = {
-            name: [[list(path), habit.to_json()] for path, habit in of_class.by_path.items()]
-            for name, of_class in self.habits.items()
+            name: [[list(path), habit.to_json()] for path, habit in class_habits.by_path.items()]
+            for name, class_habits in self.habits.items()
         }
         return {"classes": classes, "usual": {kind: habit.to_json() for kind, habit in by_kind.items()}}
 
     @classmethod
     def from_json(cls, schema: Schema, data: Mapping[str, Any]) -> Styles:
-        """Itself again, for the same schema; an error of some kind where the data is something else."""
+        """The styles of plain data, for the same schema; an error of some kind where the data is malformed."""
         by_kind = {str(kind): Habit.from_json(habit) for kind, habit in data["usual"].items()}
         habits = {name: ClassHabits() for name in schema.classes}
         for name, rows in data["classes"].items():
@@ -126,8 +126,8 @@ class Styles:
         return applied is None and raw == ""
 
     def _check_read_back(self, property: Property, raw: Any, put: Put, value: Any) -> None:
-        """ValueError for what would be read as something else, such as a label that is spelt like a gap."""
-        after = with_values({"": raw}, {("", *within): new for within, new in put.items()})[""]
+        """ValueError for a value that would be read as another, such as a label that is spelt like a gap."""
+        after = with_values({"": raw}, {("", *within): raw_value for within, raw_value in put.items()})[""]
         read = apply_property(property, after, self.schema.missing)
         if read is None or isinstance(read, Known):
             raise ValueError(f"{after!r} would be read as a gap")
@@ -320,12 +320,15 @@ def _fill_set(habits: ClassHabits, path: Path, kind: Set, raw: Any, wanted: list
     given = [item for item in items if not (item is None or isinstance(item, Known))]
     if any(not _is_among(item, wanted) for item in given):
         raise ValueError(f"{', '.join(map(_shown, given))} is given, and the new members do not include all of it")
-    new = [member for member in wanted if not _is_among(member, given)]
-    if new and not isinstance(raw, list):
+    new_members = [member for member in wanted if not _is_among(member, given)]
+    if new_members and not isinstance(raw, list):
         raise no_place(raw)
     blank = [index for index, item in enumerate(items) if item is None]
-    free = [*blank, *range(len(items), len(items) + len(new))]
-    return {(index,): write(habits, (*path, EACH), kind.of, member) for index, member in zip(free, new, strict=False)}
+    free = [*blank, *range(len(items), len(items) + len(new_members))]
+    return {
+        (index,): write(habits, (*path, EACH), kind.of, member)
+        for index, member in zip(free, new_members, strict=False)
+    }
 
 
 def _fill_list(habits: ClassHabits, path: Path, kind: Listed, raw: Any, value: list[Any]) -> Put:
@@ -408,9 +411,9 @@ def _shown(value: Any) -> str:
 
 
 def holds(kind: Kind, read: Any, value: Any) -> bool:
-    """Whether all that is known of a value is in what is read; both are in the schema's form.
+    """Whether a value that was read contains all known parts of another; both are in the schema's form.
 
-    A list may be longer than what is learnt of it, and a map may have other keys.
+    A list may have more items than are learnt, and a map may have other keys.
     """
     if value is None or isinstance(value, Known):
         return True

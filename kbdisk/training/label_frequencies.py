@@ -232,6 +232,6 @@ def _draw(
     def draw(beliefs: Beliefs) -> Mapping[str, Tensor]:
         for kind in frequencies.keys() & beliefs.kinds.keys():
             frequencies[kind].add(beliefs.kinds[kind], batch.slot)
-        return beliefs.met(generator)
+        return beliefs.sample_within_training(generator)
 
     reveal(network, batch, order=tokens.layout.order, generator=generator, say=draw)

@@ -227,7 +227,7 @@ class Trainer:
     def _give_up(self) -> None:
         """Silence the network, which has learnt nothing: also no latent space in which neighbours could be found."""
         self.schedule.give_up()
-        self.network.silence()
+        self.network.zero_readouts()
         self.ema.restart()
 
     def finish_silent(self, *, may_shrink: bool) -> None:
@@ -238,7 +238,7 @@ class Trainer:
         if may_shrink:
             self.run = replace(self.run, model=replace(self.run.model, width=SILENT_WIDTH))
             network, _ = build(self.codec, self.run)
-            network.silence()
+            network.zero_readouts()
             self.network = network.to(self.device).eval()
         if self.config.seconds is not None:
             self.state.recorded = self._plan_final_tasks(self.config.seconds).presence_values

@@ -76,11 +76,11 @@ class Muon(AdamW):
         super().__init__(groups, betas)
         self.width = width
 
-    def _move(self, group: dict[str, Any]) -> None:
+    def _update(self, group: dict[str, Any]) -> None:
         if group.get(ORTHOGONAL):
             self._move_orthogonally(group)
         else:
-            super()._move(group)
+            super()._update(group)
 
     def _move_orthogonally(self, group: dict[str, Any]) -> None:
         pieces: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = {}

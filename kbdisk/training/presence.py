@@ -129,10 +129,10 @@ def _presence_examples(
         masked = batch if turn < 0 else replace(batch, absent=torch.zeros_like(free))
         gone = hidden | free & torch.isin(block, block[hidden & along])
         visible = masked.seen(masked.known & ~gone & ~layout.places(masked, gone))
-        queries, vectors = network.queried(masked, visible, hidden)
+        queries, vectors = network.encode_asked_and_absent(masked, visible, hidden)
         absent, owner = masked.absent[queries], masked.entity[queries]
         weight = masked.rarity[queries].where(absent, (size / asked.clamp(min=1))[owner])
-        prior = network.usual[masked.slot[queries]]
+        prior = network.presence_prior[masked.slot[queries]]
         examples.append(PresenceExamples(*(part.double() for part in (vectors, prior, ~absent, weight))))
     return PresenceExamples(*map(torch.cat, zip(*examples, strict=True)))
 

@@ -302,46 +302,37 @@ class Keeping:
     def go(self, trainer: Trainer, data: Data, number: int, watch: Watch, planned: Run) -> bool:
         """Take all steps of a network; whether it had stopped for an error before."""
         if self.folder is None:
-            _go(trainer, watch)
+            for progress in trainer.steps():
+                watch(progress)
             return False
         folder, identity = folder_of(self.folder, number), run_identity(data, planned, self.source)
         if self.resume and is_there(folder):
-            kept = Checkpoint.resume(folder, identity, trainer)
+            checkpoint = Checkpoint.resume(folder, identity, trainer)
         else:
-            kept = Checkpoint.begin(folder, identity, force=self.force or number > 0)
-        known = bool(trainer.state.stopped)
-        _go_kept(trainer, watch, kept)
-        return known
+            checkpoint = Checkpoint.begin(folder, identity, force=self.force or number > 0)
+        state = trainer.state
+        if state.stopped:  # the run is resumed for its last good weights
+            return True
+        with stopping() as stop:
+            try:
+                for progress in trainer.steps():
+                    checkpoint.log(progress, trainer)
+                    watch(progress)
+                    if stop.signal is not None:
+                        break
+                    if progress.validation_loss is not None or checkpoint.is_due:
+                        checkpoint.save(trainer)
+            finally:
+                checkpoint.close()
+            if state.best_step or not state.stopped:
+                checkpoint.save(trainer)
+            if stop.signal is not None:  # also one that came with the last step, or while it was saved
+                raise Interrupted(stop.signal, state.step, trainer.total, checkpoint.folder)
+        return False
 
 
 def _watched(watch: Watch, member: tuple[int, int], progress: Progress) -> None:
     watch(replace(progress, member=member))
-
-
-def _go(trainer: Trainer, watch: Watch) -> None:
-    for progress in trainer.steps():
-        watch(progress)
-
-
-def _go_kept(trainer: Trainer, watch: Watch, checkpoint: Checkpoint) -> None:
-    state = trainer.state
-    if state.stopped:  # the run is resumed for its last good weights
-        return
-    with stopping() as stop:
-        try:
-            for progress in trainer.steps():
-                checkpoint.log(progress, trainer)
-                watch(progress)
-                if stop.signal is not None:
-                    break
-                if progress.validation_loss is not None or checkpoint.is_due:
-                    checkpoint.save(trainer)
-        finally:
-            checkpoint.close()
-        if state.best_step or not state.stopped:
-            checkpoint.save(trainer)
-        if stop.signal is not None:  # also one that came with the last step, or while it was saved
-            raise Interrupted(stop.signal, state.step, trainer.total, checkpoint.folder)
 
 
 def _refuse_stopped(trainers: Sequence[Trainer], is_kept: bool) -> None:

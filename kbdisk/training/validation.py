@@ -21,7 +21,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens, batches, random_sample
 from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
 from kbdisk.model.diffusion import Model, beliefs, score
-from kbdisk.model.masking import Hidden, Hiding, hide, in_turn
+from kbdisk.model.masking import Hidden, Hiding, hide, masks_in_order
 from kbdisk.model.network import DiSK
 from kbdisk.training.optimizer import EMA, autocast
 from kbdisk.training.run import Run
@@ -86,7 +86,7 @@ def _masked_batches(tokens: Tokens, hiding: Hiding, seed: int) -> Iterator[tuple
     passes = max(MAX_TOKENS_READ * len(tokens) // max(len(asked) * len(tokens.slot), 1), 1)
     for _, batch in batches(tokens, places=asked):
         if hiding.is_in_order:
-            yield batch, in_turn(batch, drawable(batch), order, passes, generator)
+            yield batch, masks_in_order(batch, drawable(batch), order, passes, generator)
         else:
             yield batch, [hide(batch, hiding, generator, order)]
 

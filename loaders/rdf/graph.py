@@ -33,12 +33,21 @@ _LABEL = re.compile(r"\w(?:[\w.-]*[\w-])?")
 _FIRST_NUMBER = 0xF << 60  # looks like the id of an anonymous node
 
 
+MAX_TRIPLES_SHOWN = 50_000  # of a graph that is read to show it in a notebook
+
+
 class RdfGraph(RdfKB):
     """Entities of an rdflib Graph or Dataset."""
 
     def __init__(self, graph: rdflib.Graph, options: Options) -> None:
         super().__init__(GRAPH_NAME, "graph", options)
         self.graph_in = graph
+
+    @property
+    def is_quickly_read(self) -> bool:
+        from rdflib.plugins.stores.memory import Memory
+
+        return type(self.graph_in.store) is Memory and len(self.graph_in) <= MAX_TRIPLES_SHOWN
 
     def observe(self, take: Callable[[Iterable[Any]], None]) -> None:
         self.prefixes = {prefix: str(iri) for prefix, iri in self.graph_in.namespaces()}

@@ -64,6 +64,16 @@ def name_of(kind: Kind) -> str:
     return next((name for name, row in kind_rows().items() if row.type is type(kind)), type(kind).__name__.lower())
 
 
+def kind_name(kind: Kind) -> str:
+    """The name of a kind of leaf or composite: `set of link`, `list of date`."""
+    name = name_of(kind)
+    if isinstance(kind, Set):
+        return f"set of {kind_name(kind.of)}"
+    if isinstance(kind, Listed | Mapped):
+        return f"{name} of {kind_name(kind.fields['']) if '' in kind.fields else 'parts'}"
+    return name
+
+
 def composite_of(fields: Mapping[str, Kind]) -> Kind | None:
     """The composite of a part with these fields, by their names and kinds; None where they make none."""
     for row in COMPOSITES.values():

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kbdisk.entity import Entity, Path
+from kbdisk.entity import Entity, Path, show
+from kbdisk.notebook import html_table
+from kbdisk.schemas.composites import kind_name
 from kbdisk.schemas.infer.decision import Decision, counted
 from kbdisk.schemas.infer.paths import ClassInference
 from kbdisk.schemas.infer.read import EntityReader
@@ -29,6 +31,19 @@ class Inference:
     left_out: Mapping[Place, str] = field(default_factory=dict)
     rule_notes: tuple[str, ...] = ()  # beside each rule of the schema: some of its exceptions
     counts: Mapping[Place, int] = field(default_factory=dict)  # the values that each property has
+
+    def __repr__(self) -> str:
+        """The line of the schema."""
+        return f"<Inference of {repr(self.schema)[1:-1]}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, show(path), kind_name(known.kind), self.reasons.get((name, path), ""))
+            for name, schema_class in self.schema.classes.items()
+            for path, known in schema_class.properties.items()
+        ]
+        rows += [(name, show(path), "left out", reason) for (name, path), reason in self.left_out.items()]
+        return html_table("Inferred schema", ("class", "property", "kind", "why"), rows)
 
     def to_yaml(self) -> str:
         """The schema as YAML, the reasons as comments."""

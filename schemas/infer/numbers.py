@@ -59,10 +59,10 @@ def number_decision(name: str, low: Any, high: Any, are_integers: bool, sketch: 
 
 
 def days_decision(leaf: Number, low: Any, high: Any, sketch: ValueSketch) -> Decision | None:
-    """The decision on days as whole numbers, such as 20121102: evidence, but not predicted, as not every number is a day."""
+    """The decision on days as whole numbers, such as 20121102: an input, but not predicted, as not every number is a day."""
     if sketch.seen < MIN_VALUES or not (low >= FIRST_DAY and high <= LAST_DAY and all(map(_is_day, sketch.counts))):
         return None
-    return Decision(leaf, f"days as whole numbers, such as {_shown_number(low)}: evidence alone", "given")
+    return Decision(leaf, f"days as whole numbers, such as {_shown_number(low)}: an input alone", "given")
 
 
 def _is_day(value: Any) -> bool:

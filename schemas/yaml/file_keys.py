@@ -272,7 +272,7 @@ class PropertyKeys(Keys):
     """The keys that every property has, of whatever kind."""
 
     role: Annotated[str, choice("value", "given", "ignore")] = Field(
-        "value", description="given: evidence that is never predicted. ignore: neither."
+        "value", description="given: an input that is never predicted. ignore: neither."
     )
     required: Truth = Field(False, description="Every entity has one; asked for where it is not there.")
     unique: Truth = Field(False, description="No two entities have the same.")
@@ -385,7 +385,7 @@ class ClassKeys(Keys):
     description: Title = DESCRIPTION
     superclasses: tuple[Words, ...] = Field(
         (),
-        description="Classes that it is a subclass of, by name or IRI, the nearest first: evidence for its entities.",
+        description="Classes that it is a subclass of, by name or IRI, the nearest first: inputs for its entities.",
     )
     uses: tuple[Words, ...] = Field(
         (), description="Paths of shared properties that the class has as they are defined."

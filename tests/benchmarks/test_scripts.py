@@ -497,19 +497,19 @@ def test_the_confidence_beyond_a_bound_is_measured_on_a_small_source(tmp_path, c
 def test_the_sources_of_one_value_have_it_where_they_say():
     from benchmarks.same_value import LABELS, PROPERTY, RARE, TOLD_APART, figures_of, generated, hidden
 
-    rare, told_apart = generated(RARE, 3000, 0), generated(TOLD_APART, 3000, 0)
+    rare, with_text_given = generated(RARE, 3000, 0), generated(TOLD_APART, 3000, 0)
     assert sum(PROPERTY in entity.tree for entity in rare) == pytest.approx(120, abs=35)
-    assert all((PROPERTY in entity.tree) == (entity.tree["colour"] in LABELS[:3]) for entity in told_apart)
-    given = hidden(told_apart, 0)
-    having = [PROPERTY in entity.tree for entity in told_apart]
+    assert all((PROPERTY in entity.tree) == (entity.tree["colour"] in LABELS[:3]) for entity in with_text_given)
+    given = hidden(with_text_given, 0)
+    having = [PROPERTY in entity.tree for entity in with_text_given]
     figures = figures_of(
-        told_apart,
+        with_text_given,
         given,
         [is_there and PROPERTY not in rest.tree for is_there, rest in zip(having, given, strict=True)],
     )
     assert figures["hidden"] == figures["found"] == figures["written"] == pytest.approx(0.15 * sum(having), abs=50)
     assert figures["precision"] == 1
-    assert figures_of(told_apart, given, [False] * 3000)["written"] == 0
+    assert figures_of(with_text_given, given, [False] * 3000)["written"] == 0
 
 
 @pytest.mark.slow

@@ -284,7 +284,7 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
         ["house", "0.655 ± 0.007", "", "0.662", "0.624", "0.677", "0.677"],
     ]
     assert table.notes[0] == "ours, default: at or above the best in 0 of 2; further below: abalone, house."
-    assert table.notes[1] == "real: at most 0.0002 from what is published."
+    assert table.notes[1] == "real: at most 0.0002 from the published figures."
     assert table.notes[2] == "± is the standard deviation over all judges of all drawn sets; more is better."
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kbdisk
-from kbdisk.api.reading import Reading
+from kbdisk.api.source import LoadedSource
 from kbdisk.completion.sidecar import CarriedRows, given_entities
 from kbdisk.entity import Entity, show
 from kbdisk.loaders import format_named, load
@@ -142,7 +142,7 @@ def test_of_several_sources_a_row_has_the_id_that_its_entity_has_in_the_whole(pl
     for name in ("one.csv", "two.csv"):
         Path(name).write_text("x,y\n1,2\n3,4\n")
         sidecar(name, {"id": "2", "path": "y", "value": 4, "numbered": True})
-    reading = Reading.of([load("one.csv"), load("two.csv")])
-    told = CarriedRows(reading.sources, "csv")
+    reading = LoadedSource.of([load("one.csv"), load("two.csv")])
+    told = CarriedRows(reading.kbs, "csv")
     rows = [json.loads(line) for entity in reading.entities for line in told.of(entity)]
     assert [(row["id"], row["path"]) for row in rows] == [("one.csv#2", "y"), ("two.csv#2", "y")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbdisk.completion.config import CompletionConfig
-from kbdisk.completion.decide import NO_EVIDENCE, Decider
+from kbdisk.completion.decide import NO_GAIN, Decider
 from kbdisk.evaluation.calibration import RAISED_THRESHOLDS, THRESHOLD, Calibration, Statement
 
 SURE = [Statement(0.95, 0.0, 1.0, 0.0, 1.0)] * 40  # right, where the constant is wrong
@@ -33,12 +33,12 @@ def test_unsure_statements_that_are_mostly_wrong_raise_the_threshold_of_their_pr
 
 def test_a_property_that_is_a_gain_from_no_threshold_on_is_not_written(model):
     decides, key = decider(model, UNSURE)
-    assert decides.why_not(key) == NO_EVIDENCE
+    assert decides.why_not(key) == NO_GAIN
 
 
 @pytest.mark.parametrize(
     ("config", "threshold", "why_not"),
-    [({"min_confidence": 0.5}, 0.5, NO_EVIDENCE), ({"fill": "all"}, 0.0, ""), ({"min_confidence": 0.9}, 0.9, "")],
+    [({"min_confidence": 0.5}, 0.5, NO_GAIN), ({"fill": "all"}, 0.0, ""), ({"min_confidence": 0.9}, 0.9, "")],
     ids=str,
 )
 def test_a_threshold_that_is_asked_for_is_not_raised(model, config, threshold, why_not):

@@ -9,8 +9,8 @@ import torch
 from models import tiny
 from things import COUNT, entities, schema, thing
 
-from kbdisk.api.reading import Reading
-from kbdisk.api.training import untrained
+from kbdisk.api.source import LoadedSource
+from kbdisk.api.train import untrained_model
 from kbdisk.completion import complete
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import AXIOM, LABEL, fields_of, why_never
@@ -37,7 +37,9 @@ def test_the_values_of_the_held_out_count_as_those_trained_on(tmp_path):
     assert why(model.codec, least=31) == "30 known values to learn from, fewer than 31"
     save(model, tmp_path / "model")
     assert why(open_folder(Path(tmp_path / "model"), torch.device("cpu")).codec) == ""
-    assert why(untrained(Reading.of(some), schema(), model.run).trained.codec, least=31).startswith("30 known")
+    assert why(untrained_model(LoadedSource.of(some), schema(), model.run).trained.codec, least=31).startswith(
+        "30 known"
+    )
 
 
 def test_the_count_that_is_told_is_that_of_the_source(model):

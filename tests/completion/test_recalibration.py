@@ -12,6 +12,7 @@ from kbdisk.completion import complete
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import calibration_of
 from kbdisk.completion.recalibration import calibrations_of
+from kbdisk.completion.why import why
 
 SOME = 40
 
@@ -80,3 +81,11 @@ def test_entities_that_the_model_was_trained_on_do_not_raise_the_confidence_of_t
     assert calibrations.unlike != calibration_of(sure)
     statements = sum(len(own) for own in calibrations.like.statements.values())
     assert statements <= sum(len(own) for own in calibration_of(sure).statements.values())
+
+
+def test_why_states_the_confidence_that_completing_such_a_source_states(sure):
+    source = [replace(entity, tree={**entity.tree, "colour": None}) for entity in shifted(range(SOME))]
+    *_, last = complete(sure, source, fill="all")
+    explained = why(sure, last.entity, ("colour",), source)
+    assert explained.confidence == pytest.approx(last.filled[("colour",)].confidence, abs=1e-3)
+    assert explained.confidence < why(sure, last.entity, ("colour",)).confidence

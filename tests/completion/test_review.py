@@ -274,7 +274,7 @@ BAD = [
     ),
     (
         [{"row": "{}"}, ACCEPT],
-        "review.csv, row 2: expected what kbdisk wrote in the column 'row', got something else. Take it from the review as"
+        "review.csv, row 2: expected the content that kbdisk wrote in the column 'row', got something else. Take it from the review as"
         " it was written.",
     ),
 ]

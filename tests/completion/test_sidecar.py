@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from kbdisk.api.reading import Reading
+from kbdisk.api.source import LoadedSource
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.entity import Entity, Link, Quantity, with_values
 from kbdisk.errors import LoadError
@@ -125,7 +125,7 @@ def test_a_value_in_a_block_is_made_unless_the_sidecar_tells_another(place, stat
 def test_of_several_sources_each_keeps_what_is_given_in_any(place):
     completed({"x": 1, "y": 2}, ("y", 2), name="one.jsonl")
     completed({"y": 3, "z": 4}, ("z", 4), name="two.jsonl")
-    reading = Reading.of([load("one.jsonl"), load("two.jsonl")])
+    reading = LoadedSource.of([load("one.jsonl"), load("two.jsonl")])
     [entity] = reading.entities
     assert (entity.tree, entity.made, reading.made) == ({"id": "a", "x": 1, "y": 3}, {("z",): 4}, 1)
 

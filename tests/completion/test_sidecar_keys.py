@@ -9,7 +9,7 @@ import pytest
 import rdflib
 
 import kbdisk
-from kbdisk.api.reading import Reading
+from kbdisk.api.source import LoadedSource
 from kbdisk.cli import main
 from kbdisk.completion.sidecar import contested_keys, given_entities, with_renamed_keys
 from kbdisk.entity import Completion, Filled, show
@@ -26,12 +26,12 @@ def place(tmp_path, monkeypatch):
 
 def completed(*names: str, to: str) -> list[bytes]:
     """Give the y of some sources what their z has, and write them; the lines that tell of it."""
-    reading = Reading.of(list(names))
+    reading = LoadedSource.of(list(names))
     [key] = next(one for one in reading.entities if one.id.endswith("z")).tree
     items = [Completion(one, {(key,): Filled(9, 0.5)} if one.id.endswith("y") else {}) for one in reading.entities]
     assert kbdisk.write(items, f"out.{to}").unwritable == []
     row = {"id": "http://ex.org/y", "path": show((key,)), "value": 9, "block": False}
-    return list(with_renamed_keys([json.dumps(row).encode() + b"\n"], contested_keys(reading.sources, FORMATS[to])))
+    return list(with_renamed_keys([json.dumps(row).encode() + b"\n"], contested_keys(reading.kbs, FORMATS[to])))
 
 
 @pytest.mark.parametrize("to", ["jsonld", "rdf", "nt", "jsonl"])

@@ -13,7 +13,7 @@ import torch
 from models import tiny, tiny_run
 from things import COUNT, entities, schema, thing
 
-from kbdisk.api import Model, Reading
+from kbdisk.api import LoadedSource, Model
 from kbdisk.completion import CompletionConfig
 from kbdisk.completion.attribution import _given_properties, stacked_weights
 from kbdisk.completion.fields import fields_of
@@ -44,7 +44,7 @@ def knowledge():
     """All things; the first lacks every property but two."""
     trees = [thing(i) for i in range(COUNT)]
     trees[0] = {key: trees[0][key] for key in ("id", "colour", "size")}
-    return Reading.of(trees)
+    return LoadedSource.of(trees)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_the_value_is_what_completing_that_property_writes(asked, knowledge):
     for name in names:
         trees = [dict(entity.tree) for entity in knowledge.entities]
         trees[7].pop(name)
-        lacking = Reading.of(trees)
+        lacking = LoadedSource.of(trees)
         [filled] = [
             one.filled for one in asked.complete(lacking, only=(name,), fill="all") if one.entity.tree["id"] == "t7"
         ]
@@ -95,7 +95,7 @@ def test_a_hidden_value_says_nothing_to_its_own_reasons(asked, knowledge):
     for path, other in (("colour", "green"), ("size", 3.5), ("born", {"year": 1999, "month": 9, "day": 9})):
         changed = [dict(entity.tree) for entity in knowledge.entities]
         changed[8][path] = other
-        before, after = (asked.why("t8", path, source) for source in (knowledge, Reading.of(changed)))
+        before, after = (asked.why("t8", path, source) for source in (knowledge, LoadedSource.of(changed)))
         assert before.given != after.given
         assert before.value == after.value
         assert before.confidence == pytest.approx(after.confidence, rel=1e-4)
@@ -104,7 +104,7 @@ def test_a_hidden_value_says_nothing_to_its_own_reasons(asked, knowledge):
 def test_a_date_of_which_a_part_is_given_is_asked_for_the_rest(asked, knowledge):
     trees = [dict(entity.tree) for entity in knowledge.entities]
     trees[5]["born"] = {"year": 1905}
-    source = Reading.of(trees)
+    source = LoadedSource.of(trees)
     partly = asked.why("t5", "born", source)
     assert partly.value.year == 1905
     assert partly.value.month is not None
@@ -150,7 +150,7 @@ def test_of_a_list_that_is_likeliest_empty_the_length_is_explained():
 def test_what_is_known_not_to_exist_is_said_and_asked_all_the_same(asked, knowledge):
     trees = [dict(entity.tree) for entity in knowledge.entities]
     trees[3]["colour"] = NOVALUE
-    found = asked.why("t3", "colour", Reading.of(trees))
+    found = asked.why("t3", "colour", LoadedSource.of(trees))
     assert found.given is NOVALUE
     assert found.value in {"red", "green", "blue"}
 
@@ -160,9 +160,9 @@ def test_what_an_earlier_completion_wrote_is_no_evidence_and_is_named(asked, kno
     tree = {key: value for key, value in entity.tree.items() if key != "colour"}
     made = replace(entity, tree=tree, made={("colour",): "red"})
     others = [other for other in knowledge.entities if other is not entity]
-    found = asked.why(made, "colour", Reading((), [made, *others]))
+    found = asked.why(made, "colour", LoadedSource((), [made, *others]))
     assert (found.given, found.given_by, found.is_hidden) == ("red", "kbdisk", False)
-    assert found.value == asked.why(replace(made, made=None), "colour", Reading((), [made, *others])).value
+    assert found.value == asked.why(replace(made, made=None), "colour", LoadedSource((), [made, *others])).value
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_the_distance_is_that_to_the_belief_about_the_entity_without_the_propert
     for path in ("colour", "size"):
         tree = {key: value for key, value in entity.tree.items() if key != path}
         lacking = replace(entity, tree=tree)
-        found = asked.why(lacking, path, Reading((), [lacking]))
+        found = asked.why(lacking, path, LoadedSource((), [lacking]))
         whole = asked.belief(lacking, path)
         for influence in found.influences:
             without = {key: value for key, value in tree.items() if key != influence.name}
@@ -231,7 +231,7 @@ def test_a_rule_that_gives_the_value_is_the_reason(houses):
     model = Model(tiny(loads(RULED), houses))
     lacking = replace(houses[0], tree={"above": 120, "below": 30})
     for entity in (lacking, houses[1]):
-        found = model.why(entity, "living", Reading((), [entity, *houses[2:]]))
+        found = model.why(entity, "living", LoadedSource((), [entity, *houses[2:]]))
         assert found.value == entity.tree["above"] + entity.tree["below"]
         assert (found.rule.text, found.rule.support, found.rule.exceptions) == ("living = above + below", 97, 1)
         assert (found.presence, found.correctness) == (1.0, pytest.approx(98 / 100))
@@ -243,7 +243,7 @@ def test_a_rule_that_gives_the_value_is_the_reason(houses):
 
 def test_where_a_rule_lacks_a_value_the_model_is_the_reason(houses):
     model = Model(tiny(loads(RULED), houses))
-    found = model.why(replace(houses[0], tree={"above": 120}), "living", Reading((), houses[1:]))
+    found = model.why(replace(houses[0], tree={"above": 120}), "living", LoadedSource((), houses[1:]))
     assert found.rule is None
     assert found.predictors[0].name == "network"
 
@@ -273,7 +273,7 @@ def stack():
         boosted_trees=BoostedTreesConfig(share=0.3),
     )
     trained = train(own, entities, run, torch.device("cpu"), lambda progress: None)
-    return Model(trained), Reading((), entities)
+    return Model(trained), LoadedSource((), entities)
 
 
 def distance(one, other) -> float:
@@ -300,7 +300,7 @@ def test_leaving_out_what_is_named_first_moves_the_answer_more_than_what_is_not_
         entity, path = draw.choice(knowledge.entities), draw.choice(["a", "b", "x", "y", "noise0"])
         tree = {key: value for key, value in entity.tree.items() if key != path}
         lacking = replace(entity, tree=tree)  # by itself, so that it is asked alike in both ways
-        found = model.why(lacking, path, Reading((), [lacking]))
+        found = model.why(lacking, path, LoadedSource((), [lacking]))
         whole = model.belief(lacking, path)
         moved = {
             key: distance(
@@ -338,7 +338,7 @@ def test_weights_and_predictions_make_what_stacking_makes(stack):
     for entity in knowledge.entities[:40]:
         for path in ("b", "y"):
             lacking = replace(entity, tree={key: value for key, value in entity.tree.items() if key != path})
-            found = model.why(lacking, path, Reading((), [lacking]))
+            found = model.why(lacking, path, LoadedSource((), [lacking]))
             assert sum(predictor.weight for predictor in found.predictors) == pytest.approx(1, abs=1e-5)
             assert {expert.name for expert in found.unused}.isdisjoint(each.name for each in found.predictors)
             with_experts += len(found.predictors) > 1

@@ -58,7 +58,7 @@ def test_without_held_out_values_probabilities_stay_as_the_model_has_them():
     assert Line.fit([], np.zeros(0), np.zeros(0), np.zeros(0))(A, 0.3) == pytest.approx(0.3)
     assert not Calibration.fit([]).is_known
     assert Calibration().confidence(A, 0.5, 0.5) == pytest.approx(0.25)
-    assert Calibration().evidence(A) is None
+    assert Calibration().gain(A) is None
 
 
 def outcomes(key, right, constant, count, correctness=0.9, presence=0.95) -> list[Outcome]:
@@ -72,20 +72,20 @@ def lacking(key, count, presence) -> list[Outcome]:
 
 
 def test_a_property_whose_statements_are_right_and_whose_constant_is_not_is_worth_filling():
-    assert Calibration.fit(outcomes(A, 0.9, 0.2, 60)).evidence(A).suffices
+    assert Calibration.fit(outcomes(A, 0.9, 0.2, 60)).gain(A).is_significant
 
 
 def test_a_property_is_not_worth_filling_where_its_constant_does_as_well():
-    assert not Calibration.fit(outcomes(A, 0.9, 0.9, 60)).evidence(A).suffices
+    assert not Calibration.fit(outcomes(A, 0.9, 0.9, 60)).gain(A).is_significant
 
 
 def test_a_property_is_not_worth_filling_where_as_many_are_wrong_as_right():
-    assert not Calibration.fit(outcomes(A, 0.5, 0.1, 60)).evidence(A).suffices
+    assert not Calibration.fit(outcomes(A, 0.5, 0.1, 60)).gain(A).is_significant
 
 
 def test_two_right_statements_are_no_evidence():
     both = [*outcomes(A, 1.0, 0.0, 2), *outcomes(B, 0.9, 0.2, 60)]
-    assert not Calibration.fit(both).evidence(A).suffices
+    assert not Calibration.fit(both).gain(A).is_significant
 
 
 def test_of_a_property_with_one_value_evidence_is_that_presence_is_known():
@@ -93,8 +93,8 @@ def test_of_a_property_with_one_value_evidence_is_that_presence_is_known():
     known = [*outcomes(A, 1.0, 1.0, 60), *lacking(A, 40, 0.05)]
     unknown = [*outcomes(B, 1.0, 1.0, 4, presence=0.04), *lacking(B, 96, 0.04)]
     calibration = Calibration.fit([*known, *unknown])
-    assert calibration.evidence(A).suffices
-    assert not calibration.evidence(B).suffices
+    assert calibration.gain(A).is_significant
+    assert not calibration.gain(B).is_significant
 
 
 def test_the_precision_of_a_threshold_is_that_of_held_out_statements():
@@ -201,8 +201,8 @@ def test_whatever_the_outcomes_confidence_is_a_probability_that_rises_with_what_
     assert found == sorted(found)
     again = Calibration.from_json(json.loads(json.dumps(calibration.to_json())))
     assert again.confidence(A, 0.5, 0.5) == pytest.approx(calibration.confidence(A, 0.5, 0.5), abs=1e-5)
-    assert {key: again.evidence(key) is None for key in (A, B, C)} == {
-        key: calibration.evidence(key) is None for key in (A, B, C)
+    assert {key: again.gain(key) is None for key in (A, B, C)} == {
+        key: calibration.gain(key) is None for key in (A, B, C)
     }
 
 
@@ -244,5 +244,5 @@ def test_a_property_that_other_data_lacks_keeps_its_evidence():
     before = Calibration.fit([*outcomes(A, 0.9, 0.2, 60), *outcomes(B, 0.9, 0.2, 60)])
     after = before.adapted([*outcomes(A, 0.1, 0.2, 60), *lacking(B, 60, 0.95)])
     assert after.statements[B] == before.statements[B]
-    assert after.evidence(B).suffices
-    assert not after.evidence(A).suffices
+    assert after.gain(B).is_significant
+    assert not after.gain(A).is_significant

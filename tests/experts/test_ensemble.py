@@ -10,7 +10,7 @@ import pytest
 import torch
 from models import tiny_run
 
-from kbdisk.api.asking import log_probs
+from kbdisk.api.model import log_probs
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts.base import Ensemble, mean_of

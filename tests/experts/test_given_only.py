@@ -169,7 +169,7 @@ def test_tensors_that_do_not_fit_are_refused(model, tmp_path, change, monkeypatc
     to_bytes = serialize.to_bytes
     monkeypatch.setattr(serialize, "to_bytes", forged)
     save(model, tmp_path / "m")
-    with pytest.raises(CheckpointError, match=r"given_only.safetensors: expected what kbdisk"):
+    with pytest.raises(CheckpointError, match=r"given_only.safetensors: expected content that kbdisk"):
         open_folder(tmp_path / "m", CPU)
 
 

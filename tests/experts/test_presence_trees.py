@@ -10,7 +10,7 @@ import torch
 from models import tiny_run
 
 from kbdisk import Model
-from kbdisk.api.training import presence_trees_of, train
+from kbdisk.api.train import presence_trees_of, train
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import fields_of
 from kbdisk.completion.predict import leading_slots

@@ -135,7 +135,7 @@ def test_measures_of_another_form_are_refused_when_a_model_is_opened(here, run, 
     Path("kb.jsonl").write_text('{"id": "a", "brand": "Nokia", "weight": null}\n')
     status, _, err = run("complete", "-q", "kb.jsonl", "--model", "m.kbdisk", "--dry-run")
     assert status == 2
-    assert err.startswith("error: m.kbdisk/metrics.json: expected what kbdisk ")
+    assert err.startswith("error: m.kbdisk/metrics.json: expected content that kbdisk ")
 
 
 def test_a_label_of_a_category_may_be_a_number_beyond_any_float(here, run):

@@ -75,7 +75,7 @@ def all_log_probs(belief, sets) -> Tensor:
 def test_probabilities_of_all_sets_add_up_to_one(belief):
     belief = belief()
     labels = int((belief.logits > -torch.inf).sum())
-    allowed = every_set(labels, min(labels, int(belief.most)))
+    allowed = every_set(labels, min(labels, int(belief.max_members)))
     assert all_log_probs(belief, allowed).exp().sum().item() == pytest.approx(1, abs=1e-5)
 
 
@@ -206,7 +206,7 @@ def test_never_are_more_members_drawn_than_allowed():
 def test_of_many_labels_one_is_the_likeliest_where_training_had_no_empty_set(empty, least):
     many = [[str(label)] for label in range(40)]
     codecs, _, decoder = modules([(Set(Category()), [*many, *empty])], SetConfig(counted=5))
-    assert codecs[0].least == least
+    assert codecs[0].min_members == least
     belief = decoder(torch.zeros(7, 16), rows_of([0] * 7))
     assert isinstance(belief, IndependentBernoulli)
     assert (belief.probs < 0.5).all()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kbdisk
-from kbdisk.api.reading import named_by_schema
+from kbdisk.api.source import named_by_schema
 from kbdisk.completion.sidecar import CarriedRows, given_entities
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskError

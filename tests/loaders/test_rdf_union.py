@@ -12,8 +12,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 from tables import for_each
 
 import kbdisk
-from kbdisk.api.reading import Reading
-from kbdisk.api.training import schema_of
+from kbdisk.api.source import LoadedSource
+from kbdisk.api.train import schema_of
 from kbdisk.completion.sidecar import CarriedRows, given_entities
 from kbdisk.entity import Completion, Filled, Link
 from kbdisk.errors import ConfigError, LoadError, WriteError
@@ -101,7 +101,7 @@ def test_graphs_in_memory_join_files():
     [kb] = together([kbdisk.load(one), kbdisk.load("two.ttl")])
     kbdisk.write(kb, into)
     assert of_graph(into) == of_graph(one + two)
-    assert Reading.of([one, two]).sha256 != Reading.of([one, one]).sha256
+    assert LoadedSource.of([one, two]).sha256 != LoadedSource.of([one, one]).sha256
 
 
 def test_what_is_no_rdf_stays_apart():
@@ -158,13 +158,13 @@ def filled(name):
 def test_what_was_filled_in_is_no_evidence_and_is_told_of_the_target_too(names, target):
     for name in names:
         filled(name)
-    reading = Reading.of([kbdisk.load(name) for name in names])
+    reading = LoadedSource.of([kbdisk.load(name) for name in names])
     known = {one.id: one for one in reading.entities}
     for name in ("one", "two"):
         assert "kind" not in known[E + name].tree
         assert known[E + name].made == {("kind",): "new"}
     format = {"ttl": "turtle", "rdf": "rdfxml", "jsonl": "jsonl"}[target[4:]]
-    carried = CarriedRows(reading.sources, format)
+    carried = CarriedRows(reading.kbs, format)
     rows = [line for one in reading.entities for line in carried.of(one)]
     kbdisk.write((Completion(one, {}) for one in reading.entities), target)
     Path(f"{target}.provenance.jsonl").write_bytes(b"".join(rows))
@@ -225,10 +225,10 @@ def test_what_a_sidecar_tells_is_found_by_the_predicate_and_not_by_what_that_is_
     Path(name).write_text(text)
     row = {"id": "http://two.org/b", "path": "size", "value": 2, "confidence": 0.5, **block}
     beside(name, row)
-    reading = Reading.of(["one.ttl", name])
+    reading = LoadedSource.of(["one.ttl", name])
     [b] = [one for one in reading.entities if one.id == row["id"]]
     assert (b.tree, b.made) == ({"size": 3, "k": 1}, {("t:size",): 2})
-    [line] = CarriedRows(reading.sources, "rdfxml").of(b)
+    [line] = CarriedRows(reading.kbs, "rdfxml").of(b)
     assert json.loads(line)["confidence"] == 0.5
 
 
@@ -239,7 +239,7 @@ def test_a_link_to_a_blank_node_that_was_filled_in_is_found_again():
     beside(
         "one.ttl", {"id": "http://ex.org/a", "path": "near", "value": {"@id": "_:n"}, "confidence": 1, "block": False}
     )
-    [a] = [one for one in Reading.of(["one.ttl", "two.ttl"]).entities if one.id.endswith("a")]
+    [a] = [one for one in LoadedSource.of(["one.ttl", "two.ttl"]).entities if one.id.endswith("a")]
     assert (a.tree, a.made) == ({"size": 1}, {("near",): Link("_:s1.n")})
 
 
@@ -249,8 +249,8 @@ def test_only_what_stands_outside_of_blocks_is_told_to():
     beside("one.ttl", {"id": "http://ex.org/a", "path": "kind", "value": 2, "confidence": 0.5})
     Path("two.ttl").write_text("@prefix : <http://ex.org/> . :b :size 1 ; :kind 3 .")
     beside("two.ttl", {"id": "http://ex.org/b", "path": "kind", "value": 3, "confidence": 0.5, "block": False})
-    reading = Reading.of(["one.ttl", "two.ttl"])
-    carried = CarriedRows(reading.sources, "turtle")
+    reading = LoadedSource.of(["one.ttl", "two.ttl"])
+    carried = CarriedRows(reading.kbs, "turtle")
     rows = {row["id"][-1]: row for one in reading.entities for row in map(json.loads, carried.of(one))}
     assert ("block" in rows["a"], rows["b"]["block"]) == (False, False)
     kbdisk.write([Completion(one) for one in reading.entities], "all.ttl")
@@ -273,11 +273,11 @@ def test_what_was_filled_in_stays_so_beside_what_another_source_says(names):
     row = {"id": E + "x", "path": "size", "value": 5, "confidence": 0.5}
     Path("old.rdf.provenance.jsonl").write_text(json.dumps(row) + "\n")
     Path("new.ttl").write_text(f"@prefix : <{E}> . :x :size 6 .")
-    reading = Reading.of(list(names))
+    reading = LoadedSource.of(list(names))
     [entity] = reading.entities
     assert entity.tree == {"size": 6, "kind": "a"}
     assert entity.made == {("size", 1): 5}
-    [line] = CarriedRows(reading.sources, "rdfxml").of(entity)
+    [line] = CarriedRows(reading.kbs, "rdfxml").of(entity)
     assert json.loads(line)["value"] == 5
     assert json.loads(line)["confidence"] == 0.5
 
@@ -289,7 +289,7 @@ def test_a_schema_is_inferred_without_what_a_sidecar_alone_tells_to_be_filled_in
     filled = "# kbdisk: begin - values filled in by kbdisk, not given: to make one yours, move it out of here\n"
     new = " ".join(f":n{n} :size {n} ." for n in range(40))
     Path("new.ttl").write_text(f"@prefix : <{E}> . {new}\n{filled}:n0 :other 5 .\n# kbdisk: end\n")
-    reading = Reading.of(["old.rdf", "new.ttl"])
+    reading = LoadedSource.of(["old.rdf", "new.ttl"])
     assert reading.made == 41
     [of] = schema_of(None, reading).classes.values()
     assert set(of.properties) == {("size",)}

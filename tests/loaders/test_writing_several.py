@@ -11,7 +11,7 @@ import rdflib
 from tables import for_each
 
 import kbdisk
-from kbdisk.api.reading import Reading
+from kbdisk.api.source import LoadedSource
 from kbdisk.entity import Completion, Entity, Filled
 from kbdisk.errors import WriteError
 from kbdisk.loaders import together
@@ -31,7 +31,7 @@ def place(tmp_path, monkeypatch):
 def completed(*names: str) -> list[Completion]:
     return [
         Completion(one, {("new",): Filled(7, 0.5)} if one.id.endswith("j") else {})
-        for one in Reading.of(list(names)).entities
+        for one in LoadedSource.of(list(names)).entities
     ]
 
 
@@ -104,7 +104,7 @@ def test_a_source_is_not_written_over_for_something_new_beside_its_entities():
 def test_what_is_beside_rdf_is_said_in_its_words(names, only_new):
     Path("tags.ttl").write_text("@prefix : <http://ex.org/> . :a :size 1 ; :tag 'x', 'y' ; :part [ :k 2 ] ; :new 1 .")
     Path("more.jsonl").write_text('{"@id": "j", "size": 4, "tag": ["x", "z"], "part": {"k": 3}, "own": 5}\n')
-    entities = Reading.of(list(names)).entities
+    entities = LoadedSource.of(list(names)).entities
     items = [Completion(one, {("new",): Filled(7, 0.5)} if one.id == "j" else {}) for one in entities]
     assert kbdisk.write(items, "out.ttl", only_new=only_new).unwritable == []
     said = {str(one) for one in rdflib.Graph().parse("out.ttl").predicates()} - {str(rdflib.RDF.type)}

@@ -14,7 +14,7 @@ from tables import for_each
 from toys import batch_of
 
 from kbdisk.data.dataset import Batch
-from kbdisk.model.masking import RATES, Hidden, Hiding, hide, in_turn, paper_weight, shuffled
+from kbdisk.model.masking import RATES, Hidden, Hiding, hide, masks_in_order, paper_weight, shuffled
 
 APART = Hiding(together=0)
 
@@ -226,7 +226,7 @@ def _split(batch: Batch, share: float) -> float:
 
 def test_units_numbered_alike_are_shuffled_apart_from_entity_to_entity():
     batch = with_a_composite(2000)
-    place, count = shuffled(batch, batch.known, whole=batch.unit)
+    place, count = shuffled(batch, batch.known, unit=batch.unit)
     first = place[:2000].view(2, -1)  # of the unit 0 of each entity
     assert count.tolist() == [2] * 2000
     assert agrees((first[0] * 2 + first[1]).bincount(minlength=4), [1] * 4)
@@ -358,7 +358,7 @@ def test_hiding_that_is_not_fitted_to_the_data_yet_hides_nothing():
 def test_in_turn_each_is_asked_for_where_those_before_it_are_visible():
     known = torch.tensor([True, True, False, True, True]).repeat_interleave(3)
     batch = entities(3, 5, known=known)
-    turns = list(in_turn(batch, known, ORDER, passes=9))
+    turns = list(masks_in_order(batch, known, ORDER, passes=9))
     assert [set(batch.slot[hidden.asked].tolist()) for hidden in turns] == [{1}, {3}, {0}, {4}]
     assert [set(batch.slot[hidden.visible].tolist()) for hidden in turns] == [set(), {1}, {1, 3}, {0, 1, 3}]
     assert all(torch.equal(hidden.weight, hidden.asked.float()) for hidden in turns)
@@ -368,7 +368,7 @@ def test_in_turn_each_is_asked_for_where_those_before_it_are_visible():
 def test_in_fewer_passes_than_an_entity_has_properties_all_come_up_as_often_on_average(D, passes, seed):
     batch = entities(360, D)
     generator = torch.Generator().manual_seed(seed)
-    turns = list(in_turn(batch, batch.known, torch.arange(D), passes, generator))
+    turns = list(masks_in_order(batch, batch.known, torch.arange(D), passes, generator))
     assert len(turns) == min(D, passes)
     asked = torch.stack([hidden.asked for hidden in turns])  # (K, T)
     assert asked.sum(0).max() == 1
@@ -384,7 +384,7 @@ def test_in_fewer_passes_than_an_entity_has_properties_all_come_up_as_often_on_a
 def test_in_turn_entities_that_have_less_are_asked_in_fewer_passes():
     known = ~((torch.arange(4).repeat(3) > 0) & (torch.arange(3).repeat_interleave(4) > 0))  # 3, 1, 1, 1
     batch = entities(4, 3, known=known)
-    turns = list(in_turn(batch, batch.known, torch.arange(3), 2))
+    turns = list(masks_in_order(batch, batch.known, torch.arange(3), 2))
     assert [per_entity(batch, hidden.asked).tolist() for hidden in turns] == [[1, 1, 1, 1], [1, 0, 0, 0]]
     assert per_entity(batch, sum(hidden.weight for hidden in turns)).tolist() == [3, 1, 1, 1]
 
@@ -392,7 +392,7 @@ def test_in_turn_entities_that_have_less_are_asked_in_fewer_passes():
 def test_in_turn_nothing_is_visible_of_what_is_not_among_it_but_what_is_never_hidden():
     batch = entities(3, 4)
     fixed, among = batch.slot == 3, batch.slot < 2
-    turns = list(in_turn(replace(batch, fixed=fixed), among, torch.arange(4), 9))
+    turns = list(masks_in_order(replace(batch, fixed=fixed), among, torch.arange(4), 9))
     assert [set(batch.slot[hidden.asked].tolist()) for hidden in turns] == [{0}, {1}]
     assert [set(batch.slot[hidden.visible].tolist()) for hidden in turns] == [{3}, {0, 3}]
 

@@ -227,7 +227,7 @@ def test_what_has_learnt_nothing_takes_presence_to_be_what_it_is_on_the_whole(en
     fills = [codec.slots[slot].fill for slot in batch.slot[found["tokens"]].tolist()]
     assert found["logits"].sigmoid().tolist() == pytest.approx([min(max(one, 0.01), 0.99) for one in fills], abs=1e-4)
     _, plain = made(SCHEMA, entities, usual=False)
-    assert bool((plain.usual == 0).all())
+    assert bool((plain.presence_prior == 0).all())
 
 
 def test_presence_is_learnt():

@@ -177,7 +177,7 @@ def test_days_written_as_whole_numbers_are_evidence_alone(spell):
     days = [2012_00_00 + 100 * month + day for month in range(1, 13) for day in (1, 28)]
     one, why = decided([spell(day) for day in days])
     assert one.role == "given"
-    assert "days as whole numbers, such as 20120101: evidence alone" in why
+    assert "days as whole numbers, such as 20120101: an input alone" in why
     assert decided([spell(day) for day in [*days, 2012_02_30]])[0].role == "value"  # no day
     assert decided([spell(day + 20) for day in days])[0].role == "value"
 

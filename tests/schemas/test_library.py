@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from tables import examples, for_each
 
 import kbdisk
-from kbdisk.cli.schema_tables import kind_name
 from kbdisk.entity import Entity, Known, at, is_gap, show, walk
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import check
 from kbdisk.schemas import library
+from kbdisk.schemas.composites import kind_name
 from kbdisk.schemas.composites.date import Date
 from kbdisk.schemas.composites.quantity import Quantity
 from kbdisk.schemas.kinds import Category, Number

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kbdisk.store.card import markdown, no_better, number, quality, text, trained_how, trained_on
+from kbdisk.store.card import markdown, number, properties_no_better, quality, text, trained_how, trained_on
 from kbdisk.store.folder import card
 
 ROW = {"class": "", "path": "weight", "kind": "quantity", "known": 1057, "n": 60, "metric": "MAE"}
@@ -63,7 +63,7 @@ def test_a_card_says_what_it_was_trained_on_how_and_how_good_it_is():
         "| `height` | quantity | 1,057 | 0 | MAE | – | – | – |",
         "kbdisk complete SOURCE --model phones.kbdisk --out TARGET",
         'model = kbdisk.open("phones.kbdisk")',
-        "- It tells no better than a constant: `colour`.",
+        "- It predicts these properties no better than a constant: `colour`.",
     ):
         assert line in told.splitlines(), line
 
@@ -94,7 +94,7 @@ def test_each_row_of_several_classes_names_its_class():
 
 
 def test_only_what_was_measured_often_is_called_no_better_than_a_constant():
-    assert no_better(metrics(WEIGHT, COLOUR, UNMEASURED, COLOUR | {"n": 3})) == ["colour"]
+    assert properties_no_better(metrics(WEIGHT, COLOUR, UNMEASURED, COLOUR | {"n": 3})) == ["colour"]
 
 
 @pytest.mark.parametrize(

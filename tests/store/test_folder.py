@@ -381,7 +381,7 @@ def test_config_json_is_checked_too(saved, folder):
             assert json.loads(flipped) == json.loads(data)
     for left in (0, 1, len(data) // 2, len(data) - 3):
         (folder / "config.json").write_bytes(data[:left])
-        assert refusal(folder).startswith("config.json: expected JSON, got what is none: ")
+        assert refusal(folder).startswith("config.json: expected JSON, got other content: ")
     (folder / "config.json").unlink()
     assert (
         ": expected a model folder, got one with README.md, codec.json, habits.json and 6 more and no config.json"
@@ -489,7 +489,7 @@ def test_json_that_is_deep_is_refused_at_once(folder, deep):
 
 def test_json_that_is_huge_is_refused_at_once(folder, monkeypatch):
     forged(folder, "split.json", b'{"training": [1' + b"0" * 10**5 + b'], "validation": []}')
-    assert refusal(folder).startswith("split.json: expected JSON, got what is none: ")
+    assert refusal(folder).startswith("split.json: expected JSON, got other content: ")
     monkeypatch.setattr(modelfiles, "LARGEST_JSON", 1000)
     assert refusal(folder).startswith("codec.json: expected at most 1,000 bytes, got more. ")
     with (folder / "config.json").open("wb") as file:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 
 import pytest
 import torch
 from models import tiny_run
 
-from kbdisk.api import training as api
+from kbdisk.api import train as train_model
 from kbdisk.api.model import Model
-from kbdisk.api.reading import Reading
+from kbdisk.api.source import LoadedSource
+from kbdisk.api.train import is_continuable
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import ConfigError
 from kbdisk.experts.config import KNNConfig
@@ -89,18 +91,18 @@ def test_networks_stay_as_they_were_where_more_training_makes_them_no_better(fir
     ids=["edited", "another label", "one link to another entity", "many new ones", "many are gone"],
 )
 def test_a_model_is_continued_from_if_it_knows_nearly_all(first, monkeypatch, entities, continues):
-    monkeypatch.setattr(api, "MIN_STEPS", 1)
-    model = Model(first, Reading.of(known()))
-    assert api.is_continuable(model, Reading.of(entities)) == continues
+    monkeypatch.setattr(importlib.import_module("kbdisk.api.train"), "MIN_STEPS", 1)
+    model = Model(first, LoadedSource.of(known()))
+    assert is_continuable(model, LoadedSource.of(entities)) == continues
     if not continues:
         with pytest.raises(ConfigError, match="start: expected a model of nearly the same entities, got one that"):
-            api.train(entities, SCHEMA, start=model)
+            train_model(entities, SCHEMA, start=model)
 
 
 def test_a_network_that_has_hardly_learnt_is_not_continued_from(first):
-    assert not api.is_continuable(Model(first, Reading.of(known())), Reading.of(edited()))
+    assert not is_continuable(Model(first, LoadedSource.of(known())), LoadedSource.of(edited()))
 
 
 def test_a_start_has_its_own_settings(first):
     with pytest.raises(ConfigError, match=r"start: has the settings of its own training. Leave budget out."):
-        api.train(known(), SCHEMA, start=Model(first, Reading.of(known())), budget="5s")
+        train_model(known(), SCHEMA, start=Model(first, LoadedSource.of(known())), budget="5s")

@@ -289,15 +289,15 @@ class NumberBelief(SingleStep):
     @torch.no_grad()
     def entropy(self) -> Tensor:
         """(n,) the expectation of -log_prob: exact over the atoms, by quadrature over the density."""
-        every = torch.arange(len(self.slot), device=self.slot.device)
-        chunks = torch.split(every, MAX_ENTROPY_CELLS // ENTROPY_NODES)
+        all_rows = torch.arange(len(self.slot), device=self.slot.device)
+        chunks = torch.split(all_rows, MAX_ENTROPY_CELLS // ENTROPY_NODES)
         return torch.cat([self.pick(rows)._entropy() for rows in chunks])
 
     def _entropy(self) -> Tensor:
         levels = (torch.arange(ENTROPY_NODES, device=self.slot.device, dtype=torch.float64) + 0.5) / ENTROPY_NODES
         nodes = self.density.nodes(levels.expand(len(self.slot), -1))
-        of_density = self.tables.snapped(self.slot, self.tables.inverse(self.slot, nodes))
-        values = torch.cat([of_density, self.tables.finite_atoms(self.slot)], dim=1)  # (n, nodes + A)
+        node_values = self.tables.snapped(self.slot, self.tables.inverse(self.slot, nodes))
+        values = torch.cat([node_values, self.tables.finite_atoms(self.slot)], dim=1)  # (n, nodes + A)
         mass = self.density_mass().expand(-1, ENTROPY_NODES) / ENTROPY_NODES
         weights = torch.cat([mass, self.atoms[1]], dim=1).float()
         rows = torch.arange(len(self.slot), device=values.device).repeat_interleave(values.shape[1])
@@ -325,8 +325,8 @@ class NumberBelief(SingleStep):
         atom = codes[:, :, 3].long()  # (n, K), -1: none
         index = (atom + 1).clamp(0, shares.shape[1] - 1)  # padding has no weight
         shares = shares.scatter_add(1, index, weights[:, 0].where(atom >= 0, 0))
-        same = weights[:, :1].masked_fill(atom[:, None] >= 0, 0)
-        weights = torch.cat([same, weights[:, 1:]], 1).flatten(1)  # (n, kernels K)
+        equal_weights = weights[:, :1].masked_fill(atom[:, None] >= 0, 0)
+        weights = torch.cat([equal_weights, weights[:, 1:]], 1).flatten(1)  # (n, kernels K)
         quarter_step = (codes[:, :, 1] + codes[:, :, 2]).div(4).clamp(*NEIGHBOUR_WIDTH)  # (n, K)
         std = torch.cat([quarter_step, *(torch.full_like(quarter_step, width) for width in KERNEL_WIDTHS)], 1)
         mean = codes[:, :, 0].repeat(1, 1 + len(KERNEL_WIDTHS))
@@ -380,21 +380,21 @@ class NumberBelief(SingleStep):
         estimate = self.tables.bounded(self.slot, estimate[:, None])[:, 0]
         if not bool(share.any()):
             return replace(self, estimate=estimate)
-        both = torch.stack([before, estimate], 1)
-        start, end = self.tables(self.slot, both).clamp(-MAX_CODE, MAX_CODE).unbind(1)
+        means = torch.stack([before, estimate], 1)
+        start, end = self.tables(self.slot, means).clamp(-MAX_CODE, MAX_CODE).unbind(1)
         density = Blend(Shifted(self.density, end - start), self.density, share)
         return replace(self, density=density, estimate=estimate)
 
     def averaged(self, others: Sequence[NumberBelief]) -> NumberBelief:
         """The mean of all; the answer, too, where one was learnt."""
-        every = [self, *others]
-        shares = torch.stack([belief.shares.double() for belief in every]).exp()  # (E, n, 1 + A)
+        beliefs = [self, *others]
+        shares = torch.stack([belief.shares.double() for belief in beliefs]).exp()  # (E, n, 1 + A)
         density, mass = self.density, shares[0, :, 0]
-        for other, own_mass in zip(others, shares[1:, :, 0], strict=True):
-            share = own_mass / (mass + own_mass).clamp(min=MIN_SHARE)
-            density, mass = Blend(other.density, density, share), mass + own_mass
-        has_answer = any(belief.answer is not None or belief.points is not None for belief in every)
-        answer = torch.stack([belief.expected() for belief in every]).mean(0) if has_answer else None
+        for averaged_belief, belief_mass in zip(others, shares[1:, :, 0], strict=True):
+            share = belief_mass / (mass + belief_mass).clamp(min=MIN_SHARE)
+            density, mass = Blend(averaged_belief.density, density, share), mass + belief_mass
+        has_answer = any(belief.answer is not None or belief.points is not None for belief in beliefs)
+        answer = torch.stack([belief.expected() for belief in beliefs]).mean(0) if has_answer else None
         return replace(
             self, density=density, shares=shares.mean(0).log().float(), points=None, answer=answer, estimate=None
         )
@@ -474,8 +474,8 @@ def _knots(belief: NumberBelief, atom_codes: Tensor) -> Tensor:
     codes = torch.tensor(ROUND_CODES, dtype=torch.float64, device=atom_codes.device).expand(len(atom_codes), -1)
     codes = torch.minimum(torch.maximum(codes, low), high)
     inner = torch.cat([codes, atom_codes.where(atom_codes.isfinite(), low)], 1)
-    every = torch.cat([low, high, inner], 1)
-    ends = every.amin(1, keepdim=True) - 1, every.amax(1, keepdim=True) + 1
+    all_codes = torch.cat([low, high, inner], 1)
+    ends = all_codes.amin(1, keepdim=True) - 1, all_codes.amax(1, keepdim=True) + 1
     knots: Tensor = torch.cat([*ends, inner], 1).sort(1).values
     return knots
 
@@ -533,13 +533,13 @@ def _roots(belief: NumberBelief, bracket: Bracket, wanted: Tensor) -> Tensor:
     density, mass = belief.density, belief.density_mass()
     for _ in range(MAX_STEPS):
         done = bracket.is_done
-        left = (~done).any(1).nonzero()[:, 0]
-        if len(left) == 0:
+        unfinished = (~done).any(1).nonzero()[:, 0]
+        if len(unfinished) == 0:
             break
-        if 2 * len(left) <= len(rows):  # rows that are done cost nothing from here on
+        if 2 * len(unfinished) <= len(rows):  # rows that are done cost nothing from here on
             roots[rows] = bracket.best
-            rows, density, mass = rows[left], density.pick(left), mass[left]
-            bracket, wanted, done = bracket.pick(left), wanted[left], done[left]
+            rows, density, mass = rows[unfinished], density.pick(unfinished), mass[unfinished]
+            bracket, wanted, done = bracket.pick(unfinished), wanted[unfinished], done[unfinished]
         x = bracket.x1.where(done, bracket.next)
         bracket = bracket.narrowed(x, mass * density.cdf(x) - wanted)
     roots[rows] = bracket.best

@@ -72,21 +72,21 @@ class NumberConfig:
     atom_count: int = 10  # minimum number of training values at an atom
 
     def __post_init__(self) -> None:
-        for name, known in (("code", CODE_NAMES), ("embedding", EMBEDDING_NAMES), ("belief", BELIEF_NAMES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        for name, choices in (("code", CODE_NAMES), ("embedding", EMBEDDING_NAMES), ("belief", BELIEF_NAMES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {getattr(self, name)!r}")
         if not 0 <= self.point < math.inf:
             raise ValueError(f"point: expected at least 0, got {self.point!r}")
-        for name, least in (("frequencies", 1), ("components", 1), ("bins", 1), ("knots", 2), ("atoms", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)!r}")
+        for name, minimum in (("frequencies", 1), ("components", 1), ("bins", 1), ("knots", 2), ("atoms", 0)):
+            if getattr(self, name) < minimum:
+                raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True)
 class NumberCodec:
     """A property's map to codes, its resolution, its atoms and its bins. The names of the fields are those of codec.json."""
 
-    way: ClassVar[str] = OUTSIDE_RANGE
+    difference: ClassVar[str] = OUTSIDE_RANGE
     leaf: Number
     whole: bool  # whether numbers decode to int
     decimals: int  # one step is 10 ** -decimals
@@ -110,13 +110,13 @@ class NumberCodec:
         step = 10.0**-decimals
         count = len(numbers)
         numbers = numbers if count else _placeholders(leaf)
-        atoms, shares, others = _atoms(numbers, step, config) if count else ((), (), numbers)
+        atoms, shares, without_atoms = _atoms(numbers, step, config) if count else ((), (), numbers)
         code = CODE_OF_TRANSFORM.get(leaf.transform, "quantile") if config.code == "auto" else config.code
-        map = CODE_MAPS[code](others if code == "quantile" else numbers, step, config.knots)
-        edges, weights = bins_of(map, others, step, config.bins)
+        map = CODE_MAPS[code](without_atoms if code == "quantile" else numbers, step, config.knots)
+        edges, weights = bins_of(map, without_atoms, step, config.bins)
         ends = (float(numbers[0]), float(numbers[-1]))
         deciles = deciles_of(numbers) if count else None
-        floor = _min_component_width(map, others, step)
+        floor = _min_component_width(map, without_atoms, step)
         bins = tuple(edges), tuple(weights)
         return cls(leaf, whole, decimals, map, atoms, shares, *bins, floor, count, ends, deciles)
 
@@ -205,9 +205,9 @@ class NumberCodec:
             rank = np.interp(values / scale, numbers / scale, ranks)
             rank = rank.clip(EXTREME_SHARE + LOCAL_SHARE / 2, 1 - EXTREME_SHARE - LOCAL_SHARE / 2)
             around, middle = (
-                np.interp(at + LOCAL_SHARE / 2, ranks, numbers / scale)
-                - np.interp(at - LOCAL_SHARE / 2, ranks, numbers / scale)
-                for at in (rank, 0.5)
+                np.interp(middle_rank + LOCAL_SHARE / 2, ranks, numbers / scale)
+                - np.interp(middle_rank - LOCAL_SHARE / 2, ranks, numbers / scale)
+                for middle_rank in (rank, 0.5)
             )
             sizes = TOLERANCE * scale * np.where(middle > 0, np.minimum(around, middle), around)
         return np.asarray(np.maximum(sizes, self.step / 2))
@@ -252,7 +252,7 @@ class NumberCodec:
         return torch.from_numpy(np.stack([code, below, above, self._atom(x)], axis=1).astype(np.float32))
 
     def _atom(self, x: Floats) -> Floats:
-        """Which atom each number is, within half a step; else -1."""
+        """The atom that each number equals within half a step; else -1."""
         if not self.atoms:
             return np.full(len(x), -1.0)
         atoms = np.array(self.atoms)
@@ -263,7 +263,7 @@ class NumberCodec:
 
     def decode(self, codes: Tensor) -> list[Any]:
         """Codes (n, 4) to numbers: rounded to the resolution, within the bounds; int where whole, else float."""
-        code, atom = (codes[:, at].detach().cpu().double().numpy() for at in (0, 3))
+        code, atom = (codes[:, column].detach().cpu().double().numpy() for column in (0, 3))
         low, high = self.bounds
         numbers = np.clip(self.map.inverse(code), -MAX_NUMBER, MAX_NUMBER).tolist()
         written = [min(max(self._rounded(number), low), high) for number in numbers]
@@ -277,10 +277,10 @@ class NumberCodec:
         A number that this would take out of the training range keeps six digits: where numbers span hundreds of orders
         of magnitude, one step of the largest is more than all others.
         """
-        rounded, (least, most) = round(number, self.decimals) + 0.0, self.training_range
-        if not least <= number <= most or least <= rounded <= most:
+        rounded, (least, greatest) = round(number, self.decimals) + 0.0, self.training_range
+        if not least <= number <= greatest or least <= rounded <= greatest:
             return rounded
-        end = least if rounded < least else most
+        end = least if rounded < least else greatest
         return end if abs(number - end) <= 1e-5 * abs(number) else float(f"{number:.6g}")
 
     def to_json(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _atoms(numbers: Floats, step: float, config: NumberConfig) -> tuple[tuple[fl
     often = np.flatnonzero((counts >= least) | (_piled(counts) & (counts >= config.atom_count)))
     chosen: list[int] = []
     for place in often[np.argsort(-counts[often], kind="stable")].tolist():
-        if len(chosen) < config.atoms and all(abs(x[place] - x[other]) >= step / 2 for other in chosen):
+        if len(chosen) < config.atoms and all(abs(x[place] - x[chosen_place]) >= step / 2 for chosen_place in chosen):
             chosen.append(place)
     chosen.sort()
     fewer = counts.copy()

@@ -285,8 +285,8 @@ class Binned:
     def cdf(self, z: Tensor) -> Tensor:
         """(n, m) the mass below each code z."""
         lower, bins, upper = self.masses
-        left, right, bin, into = self._located(z)
-        inner = _cumulated_before(bins).gather(1, bin) + self._levels(bins).gather(1, bin) * into
+        left, right, bin, offset = self._located(z)
+        inner = _cumulated_before(bins).gather(1, bin) + self._levels(bins).gather(1, bin) * offset
         return lower * left.exp() + inner - upper * torch.expm1(right)
 
     def pdf(self, z: Tensor) -> Tensor:
@@ -299,10 +299,10 @@ class Binned:
     def integrated_cdf(self, z: Tensor) -> Tensor:
         """(n, m) E[max(z - Z, 0)]."""
         lower, bins, upper = self.masses
-        left, right, bin, into = self._located(z)
+        left, right, bin, offset = self._located(z)
         tail, start = self.tail[:, None], _cumulated_before(bins)
         complete = _cumulated_before((start + bins / 2) * self.widths).gather(1, bin)
-        inner = complete + start.gather(1, bin) * into + self._levels(bins).gather(1, bin) * into.square() / 2
+        inner = complete + start.gather(1, bin) * offset + self._levels(bins).gather(1, bin) * offset.square() / 2
         low, high = (z - self._edges[:, :1]).clamp(min=0), -right * tail  # how far beyond the first and the last edge
         return (
             lower * (tail * left.exp() + low)
@@ -351,8 +351,8 @@ class Binned:
         lower, bins, upper = self.masses
         ends = torch.cat([lower, lower + bins.cumsum(1)], dim=1)  # (n, B + 1) the mass below each edge
         bin = (torch.searchsorted(ends, level.contiguous()) - 1).clamp(0, bins.shape[1] - 1)
-        into = ((level - ends.gather(1, bin)) / bins.gather(1, bin).clamp(min=MIN_WIDTH_DIVISOR)).clamp(0, 1)
-        inner = self._edges.gather(1, bin) + into * self.widths.gather(1, bin)
+        offset = ((level - ends.gather(1, bin)) / bins.gather(1, bin).clamp(min=MIN_WIDTH_DIVISOR)).clamp(0, 1)
+        inner = self._edges.gather(1, bin) + offset * self.widths.gather(1, bin)
         tail = self.tail[:, None]
         left = tail * (level.clamp(min=MIN_WIDTH_DIVISOR) / lower.clamp(min=MIN_WIDTH_DIVISOR)).log().clamp(
             -REACH_OF_EXPONENTIAL, 0
@@ -455,9 +455,9 @@ class HeavyTailed:
 
     def sharpened(self, temperature: float) -> HeavyTailed:
         """The density sharpened; the masses of density and tail to the power 1 / temperature, too."""
-        tail, rest = self.share ** (1 / temperature), (1 - self.share) ** (1 / temperature)
+        tail, body = self.share ** (1 / temperature), (1 - self.share) ** (1 / temperature)
         return replace(
-            self, density=self.density.sharpened(temperature), share=max(tail / (tail + rest), MIN_TAIL_MASS)
+            self, density=self.density.sharpened(temperature), share=max(tail / (tail + body), MIN_TAIL_MASS)
         )
 
     def draw(self, generator: torch.Generator | None) -> Tensor:
@@ -528,8 +528,8 @@ class Blend:
 
     def support(self) -> tuple[Tensor, Tensor]:
         """(n,) each: the codes between which all mass is."""
-        (low, high), (least, greatest) = self.first.support(), self.second.support()
-        return torch.minimum(low, least), torch.maximum(high, greatest)
+        (low, high), (second_low, greatest) = self.first.support(), self.second.support()
+        return torch.minimum(low, second_low), torch.maximum(high, greatest)
 
     def sharpened(self, temperature: float) -> Blend:
         """An approximation: both sharpened, their shares, too."""

@@ -69,9 +69,11 @@ def interval(centre: Tensor, below: Tensor, above: Tensor) -> tuple[Tensor, Tens
     low, high, width = centre - below, centre + above, below + above
     middle = centre + (above - below).clamp_(-1, 1) / 2
     narrow = (middle.abs().add_(1).mul_(width) < MAX_NARROW).float()
-    rest = 1 - narrow
+    wide = 1 - narrow
     parts = zip(_narrow(middle, width.clamp(max=1)), _wide(low, high, width), strict=True)
-    log_mass, by_mean, by_std = (of_narrow.mul_(narrow).add_(of_wide.mul_(rest)) for of_narrow, of_wide in parts)
+    log_mass, by_mean, by_std = (
+        narrow_part.mul_(narrow).add_(wide_part.mul_(wide)) for narrow_part, wide_part in parts
+    )
     return log_mass, by_mean, by_std
 
 

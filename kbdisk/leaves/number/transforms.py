@@ -1,4 +1,4 @@
-"""What is learnt of a property's numbers before their code: a monotone map, the resolution, the bins of a density.
+"""Transforms fitted to a property's numbers: a monotone map to codes, the resolution, and the bins of a density.
 
 **Maps** between numbers and codes are monotone and piecewise linear, with linear tails, whatever the code is called: a
 logarithm is drawn through knots, too. So there is one map, it inverts exactly, and the mean of a belief over codes has a

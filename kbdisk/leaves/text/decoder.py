@@ -111,10 +111,12 @@ class TargetLogProb(torch.autograd.Function):
         log_prob = torch.empty(len(x), dtype=torch.float32, device=x.device)
         rows = max(MAX_SCORES.get(x.device.type, MAX_SCORES_ELSEWHERE) // len(weight), 1)
         bias = bias.float()
-        for part, own, out in zip(scores.split(rows), targets[:, None].split(rows), log_prob.split(rows), strict=True):
+        for part, row_targets, out in zip(
+            scores.split(rows), targets[:, None].split(rows), log_prob.split(rows), strict=True
+        ):
             log_p = (part + bias).log_softmax(1)  # (rows, V) in float32, as the bias is
-            out.copy_(log_p.gather(1, own)[:, 0])
-            part.copy_(log_p.exp_().scatter_add_(1, own, -torch.ones_like(own, dtype=log_p.dtype)))
+            out.copy_(log_p.gather(1, row_targets)[:, 0])
+            part.copy_(log_p.exp_().scatter_add_(1, row_targets, -torch.ones_like(row_targets, dtype=log_p.dtype)))
         ctx.save_for_backward(x, weight, scores)
         return log_prob
 
@@ -184,13 +186,13 @@ class NeighbourTexts:
         """(n, L) the log-probabilities of tokens once they are interpolated with the neighbours' texts."""
         width = max(codes.shape[1], self.codes.shape[2])
         text = F.pad(codes, (0, width - codes.shape[1]), value=PAD)[:, None]
-        same = F.pad(self.codes, (0, width - self.codes.shape[2]), value=PAD) == text  # (n, K, L)
-        has_prefix = F.pad(same[:, :, :-1], (1, 0), value=True).cumprod(2).to(self.weights.dtype)
-        left = 1 - torch.einsum("nk,nkl->nl", self.weights, has_prefix).clamp(max=1)
-        agreeing = torch.einsum("nk,nkl->nl", self.weights, has_prefix * same)
+        is_same_token = F.pad(self.codes, (0, width - self.codes.shape[2]), value=PAD) == text  # (n, K, L)
+        has_prefix = F.pad(is_same_token[:, :, :-1], (1, 0), value=True).cumprod(2).to(self.weights.dtype)
+        network_weight = 1 - torch.einsum("nk,nkl->nl", self.weights, has_prefix).clamp(max=1)
+        agreeing = torch.einsum("nk,nkl->nl", self.weights, has_prefix * is_same_token)
         length = log_probs.shape[1]
-        both = torch.logaddexp(log_probs + left[:, :length].log(), agreeing[:, :length].log())
-        return both.where(codes != PAD, log_probs).to(log_probs.dtype)
+        interpolated = torch.logaddexp(log_probs + network_weight[:, :length].log(), agreeing[:, :length].log())
+        return interpolated.where(codes != PAD, log_probs).to(log_probs.dtype)
 
     def begin(self, prefixes: Prefixes) -> NeighbourPrefixes:
         """Empty prefixes, interpolated with the neighbours' texts."""
@@ -217,8 +219,8 @@ class NeighbourPrefixes:
             return log_p
         if place:
             self.weights = self.weights * (codes[self.rows, :, place - 1] == last[:, None])
-        left = (1 - self.weights.sum(1, keepdim=True)).clamp(min=0)
-        return (log_p.exp() * left).scatter_add(1, codes[self.rows, :, place], self.weights).log()
+        network_weight = (1 - self.weights.sum(1, keepdim=True)).clamp(min=0)
+        return (log_p.exp() * network_weight).scatter_add(1, codes[self.rows, :, place], self.weights).log()
 
     def pick(self, rows: Tensor) -> NeighbourPrefixes:
         """Some of them, in any order, also several times."""
@@ -251,7 +253,7 @@ class MinLength:
         return log_p.masked_fill(is_early, -torch.inf)
 
     def after(self, rows: Tensor, tokens: Tensor, is_first: bool) -> MinLength:
-        """What the texts of some rows lack after these tokens."""
+        """The remaining minimum lengths of some rows after these tokens."""
         added = self.lengths[tokens] - (self.starts_with_space[tokens].long() if is_first else 0)
         return MinLength(self.lacking[rows] - added, self.lengths, self.starts_with_space)
 

@@ -200,10 +200,10 @@ class SentenceVectors:
 
     def __call__(self, texts: Sequence[str]) -> Tensor:
         """(n, E)"""
-        new = [text for text in dict.fromkeys(texts) if text not in self.places]
-        if new:
-            self.table = torch.cat([self.table, self._encode(new)])
-            self.places.update(zip(new, range(len(self.places), len(self.table)), strict=True))
+        new_texts = [text for text in dict.fromkeys(texts) if text not in self.places]
+        if new_texts:
+            self.table = torch.cat([self.table, self._encode(new_texts)])
+            self.places.update(zip(new_texts, range(len(self.places), len(self.table)), strict=True))
         return self.table[[self.places[text] for text in texts]]
 
     def _encode(self, texts: list[str]) -> Tensor:

@@ -1,0 +1,168 @@
+"""Anything that a user calls a knowledge base, as a list of entities that are read once.
+
+Several sources of RDF are merged as graphs. Where other sources have entities of one id, each adds the properties that
+the sources before it lack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import Any, TypeAlias
+
+from kbdisk.completion.sidecar import given_entities, sidecar_rows
+from kbdisk.data.graph import Graph
+from kbdisk.entity import Entity, Path, read_path, walk, with_values
+from kbdisk.errors import ConfigError, LoadError
+from kbdisk.loaders import KB, format_row, load, named_by, together
+from kbdisk.loaders.naming import tells_apart
+from kbdisk.schemas.schema import Schema
+
+Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several
+StrPath: TypeAlias = str | os.PathLike[str]
+BYTES_HASHED_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedSource:
+    """A source, or several, with its entities read once."""
+
+    kbs: tuple[KB, ...]
+    entities: list[Entity]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge) -> LoadedSource:
+        """The entities of a knowledge base; of a `LoadedSource` they are not read again."""
+        if isinstance(knowledge, LoadedSource):
+            return knowledge
+        kbs = tuple(sources_of(knowledge))
+        return cls(kbs, _merged(kbs) if len(kbs) > 1 else list(given_entities(kbs[0])))
+
+    @property
+    def name(self) -> str:
+        """The names of all sources, as messages show them."""
+        return ", ".join(kb.name for kb in self.kbs)
+
+    @property
+    def made(self) -> int:
+        """The number of values that kbdisk filled in earlier. They are not learnt from."""
+        return sum(len(entity.made or ()) for entity in self.entities)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Entity]:
+        """The entities by their ids."""
+        return {entity.id: entity for entity in reversed(self.entities)}
+
+    def by_own_id(self, schema: Schema) -> Mapping[str, Entity]:
+        """The entities by the ids that the schema gives them."""
+        return {schema.id_of(entity): entity for entity in reversed(self.entities)}
+
+    def graph(self, schema: Schema) -> Graph:
+        """The graph of the links between the entities."""
+        return Graph.read(schema, self.entities)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the sources: of the bytes of files, and of the entities of data in memory."""
+        digest = hashlib.sha256()
+        for part in (part for kb in self.kbs for part in kb.parts):
+            if part.source is None:
+                for entity in self.entities:
+                    digest.update(repr((entity.id, entity.classes, entity.tree)).encode())
+            else:
+                with part.source.stored() as stream:
+                    while block := stream.read(BYTES_HASHED_AT_ONCE):
+                        digest.update(block)
+        return digest.hexdigest()
+
+    @cached_property
+    def given(self) -> str:
+        """The hash of the given values. Values that kbdisk filled in do not change it."""
+        digest = hashlib.sha256()
+        for entity in self.entities:
+            leaves = sorted(repr((path, value)) for path, value in walk(entity.tree) if value is not None)
+            digest.update(repr((entity.id, entity.classes, entity.label, leaves)).encode(errors="surrogatepass"))
+        return digest.hexdigest()
+
+    def facts(self) -> dict[str, Any]:
+        """The facts about the source that a model folder keeps."""
+        return {"name": self.name, "sha256": self.sha256, "given": self.given, "entities": len(self.entities)}
+
+
+def sources_of(knowledge: Knowledge) -> list[KB]:
+    """The sources of a knowledge base; several of RDF as one."""
+    sources = knowledge if _is_several(knowledge) else [knowledge]
+    return together(source if isinstance(source, KB) else load(source) for source in sources)
+
+
+def refuse_repeated(kb: KB, entities: Iterable[Entity]) -> None:
+    """LoadError where several entities have one id, as filled values are recorded by it. RDF merges what has one id."""
+    ids: set[str] = set()
+    for entity in entities if format_row(kb.format).has_records else ():
+        if entity.id in ids:
+            raise LoadError(kb.name, f"has more than one entity {entity.id!r}. Say --id to tell them apart.")
+        ids.add(entity.id)
+
+
+def named_by_schema(kb: KB, schema: Schema) -> KB:
+    """The source with the ids that the schema gives its entities, if they have no others and every entity has one.
+
+    A source that was completed with row numbers for ids keeps these.
+    """
+    paths = {schema_class.id for schema_class in schema.classes.values() if schema_class.id is not None}
+    if kb.options.id is not None or len(paths) != 1 or not format_row(kb.format).has_records or len(kb.parts) > 1:
+        return kb
+    [path] = paths
+    if not tells_apart(kb, path) or any(row.numbered for rows in (sidecar_rows(kb) or {}).values() for row in rows):
+        return kb
+    return named_by(kb, path)
+
+
+def as_path(path: Path | str) -> Path:
+    """A path that may be written as text; ConfigError where the text is not a path."""
+    if not isinstance(path, str):
+        return path
+    try:
+        return read_path(path)
+    except ValueError as error:
+        raise ConfigError(path, f"{error}.") from None
+
+
+def _is_several(knowledge: Knowledge) -> bool:
+    """Whether it is a list of sources, rather than of dicts or entities."""
+    if not isinstance(knowledge, list | tuple) or not knowledge:
+        return False
+    return not any(isinstance(item, Mapping | Entity) for item in knowledge)
+
+
+def _merged(kbs: Iterable[KB]) -> list[Entity]:
+    by_id: dict[str, Entity] = {}
+    for kb in kbs:
+        for entity in given_entities(kb):
+            named = entity
+            if entity.nameless:  # an entity of another source may have the same number
+                named = replace(entity, id=f"{FilePath(kb.name).name}#{entity.id}")
+            by_id[named.id] = _joined(by_id[named.id], named) if named.id in by_id else named
+    return list(by_id.values())
+
+
+def _joined(entity: Entity, other: Entity) -> Entity:
+    """An entity with the further properties of another of the same id; the names are those of RDF if either is of RDF."""
+    main = other if _is_of_rdf(other) and not _is_of_rdf(entity) else entity
+    known = {path[0] for path, value in walk(entity.tree) if value is not None}
+    new: dict[Path, Any] = {(key,): value for key, value in other.tree.items() if key not in known}
+    made = {path: value for path, value in (entity.made or {}).items() if (path[0],) not in new}
+    known |= {path[0] for path in made}
+    made |= {path: value for path, value in (other.made or {}).items() if path[0] not in known}
+    classes = tuple(dict.fromkeys((*entity.classes, *other.classes)))
+    label, tree = entity.label or other.label, with_values(entity.tree, new)
+    besides = (*entity.besides, entity.source if main is other else other.source)
+    return replace(main, tree=tree, made=made, classes=classes, label=label, besides=besides)
+
+
+def _is_of_rdf(entity: Entity) -> bool:
+    return entity.source is not None and entity.source.joins

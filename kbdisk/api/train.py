@@ -1,0 +1,396 @@
+"""Train a model of a knowledge base, or open one that was saved; the schema and the settings of a training (`Run`)."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path as FilePath
+from typing import Any
+
+import torch
+
+from kbdisk.api.model import Model
+from kbdisk.api.source import Knowledge, LoadedSource, StrPath
+from kbdisk.completion.config import CompletionConfig
+from kbdisk.completion.fields import fields_of
+from kbdisk.completion.predict import leading_slots
+from kbdisk.completion.sidecar import has_block_rows_alone
+from kbdisk.completion.trial import outcomes_of
+from kbdisk.data import Codec
+from kbdisk.data.dataset import random_sample
+from kbdisk.data.graph import Graph
+from kbdisk.data.parse import read_all
+from kbdisk.data.scales import with_scales
+from kbdisk.data.superclasses import hierarchy_of
+from kbdisk.entity import Entity, Path, show
+from kbdisk.errors import ConfigError, LoadError, SchemaError, option_name
+from kbdisk.evaluation.calibration import Calibration
+from kbdisk.evaluation.drift import MISFIT, Drift, level_of
+from kbdisk.evaluation.evaluate import Scope, evaluate
+from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
+from kbdisk.experts import EXPERTS, presence_trees
+from kbdisk.experts.presence_trees import PresenceTrees
+from kbdisk.experts.rule_columns import find_rules
+from kbdisk.experts.rules import SECONDS
+from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL
+from kbdisk.model.network import DiSK
+from kbdisk.schemas.infer import Inference, infer
+from kbdisk.schemas.rules import Rule
+from kbdisk.schemas.schema import Class, Schema
+from kbdisk.schemas.text.names import did_you_mean
+from kbdisk.schemas.text.numerals import of_any_length
+from kbdisk.store.files import refuse_output_path
+from kbdisk.store.folder import open_folder, save
+from kbdisk.training import checkpoint
+from kbdisk.training.data import split
+from kbdisk.training.lock import training_lock
+from kbdisk.training.loop import MIN_STEPS
+from kbdisk.training.optimizer import device_named
+from kbdisk.training.run import Run
+from kbdisk.training.schedule import seconds_of
+from kbdisk.training.train import train as fit
+from kbdisk.training.trained import Record, Trained
+from kbdisk.training.validation import FinalTask, Progress, Watch
+
+# shares of the time budget
+RULES_SHARE = 0.1  # of the search for rules
+MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
+EVALUATION_SHARE, MIN_EVALUATION_SECONDS = 0.15, 5.0  # of the evaluation after training
+CALIBRATION_SHARE = 0.2  # of the trial of completion after training
+ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
+MAX_ENTITIES_NAMED = 1000  # that are searched for the names of properties in an error message
+UNTRAINED_WIDTH = 16  # of a network that is not trained
+EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
+MIN_TEXTS_EVALUATED = 60
+TEXTS_PER_SECOND = 2  # texts that a model is evaluated on, of all properties together, by its time budget
+MIN_SHARE_KNOWN = 0.9  # of the entities: those on which a model to continue from was trained
+# values of a property whose labels such a model has not seen: their maximum share, and the number that is allowed in any case
+MAX_SHARE_NEW, MAX_NEW_OF_FEW = 0.05, 3
+
+
+@of_any_length()
+def train(
+    kb: Knowledge,
+    schema: Schema | Inference | StrPath | None = None,
+    *,
+    preset: str | None = None,
+    budget: str | float | None = None,
+    steps: int | None = None,
+    config: StrPath | None = None,
+    run: Run | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    out: StrPath | None = None,
+    resume: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+    notes: Mapping[str, str] | None = None,
+    start: Model | None = None,
+) -> Model:
+    """A model of a knowledge base, whose schema is inferred where none is given.
+
+    Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
+    and its schema. It must know all classes and properties and nearly all labels: see `is_continuable`.
+
+    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time, such as "10m", "90s" or
+    seconds. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
+    `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
+    that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
+    """
+    settings = {"preset": preset, "budget": budget, "steps": steps, "config": config, "seed": seed}
+    stated = " and ".join(name for name, value in settings.items() if value is not None)
+    if run is not None and stated:
+        raise ConfigError("run", f"says all of a training. Leave {stated} out, or put it into the run.")
+    if start is not None and stated:
+        raise ConfigError("start", f"has the settings of its own training. Leave {stated} out.")
+    if start is not None:
+        run = start.trained.run
+    run = run or run_of(preset or "default", budget, config, seed, steps)
+    torch_device = device_named(device)
+    watch = watch or _unwatched
+    loaded = LoadedSource.of(kb)
+    known = schema_of(schema, loaded)
+    refuse_strangers(known, loaded.name, loaded.entities)
+    _refuse_single_entity(loaded)
+    if start is not None and not is_continuable(start, loaded):
+        raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
+    rules = rules_of(known, loaded.entities, run)
+    keep = None
+    if out is not None:
+        refuse_output_path(out, force)
+        keep = checkpoint.beside(FilePath(out))
+    with nullcontext() if out is None else training_lock(FilePath(out)):
+        try:
+            trained = fit(
+                replace(known, rules=None),  # the networks do not use rules
+                loaded.entities,
+                run,
+                torch_device,
+                watch,
+                source=loaded.facts(),
+                checkpoint=keep,
+                resume=resume,
+                force=force,
+                start=None if start is None else start.trained,
+            )
+        except ValueError as error:
+            raise LoadError(loaded.name, f"{error}.") from None
+        trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules))
+        trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
+        held_out_ids = set(trained.record.validation)
+        held_out = [entity for entity in loaded.entities if known.id_of(entity) in held_out_ids]
+        with_reserved = [entity for entity in loaded.entities if known.id_of(entity) in trained.reserved]
+        trained.record.unlike_level = level_of(trained.schema, trained.codec, held_out)
+        sample = evaluation_sample(held_out, run) + evaluation_sample(with_reserved, run)
+        graph, scope = loaded.graph(trained.schema), scope_of(run)
+        if sample:
+            report = partial(_report, watch, trained.record, "evaluating")
+            budget = run.train.seconds
+            trained.record.quality = evaluate(
+                trained,
+                sample,
+                graph,
+                scope,
+                reserved=trained.reserved,
+                watch=report,
+                seconds=None if budget is None else max(EVALUATION_SHARE * budget, MIN_EVALUATION_SECONDS),
+            )
+            report = partial(_report, watch, trained.record, EXPERTS["presence_trees"].doing)
+            trees = presence_trees_of(trained, loaded.entities, graph, run, report)
+            trained.experts = trained.with_experts(presence_trees=trees).experts
+            report = partial(_report, watch, trained.record, "calibrating")
+            trained.record.calibration = calibrated(trained, sample, graph, run, report)
+        if out is not None and keep is not None:
+            save(trained, out, force=force)
+            checkpoint.remove(keep)
+    return Model(trained, loaded)
+
+
+def is_continuable(model: Model, loaded: LoadedSource) -> bool:
+    """Whether training can continue from a model: it has been trained, and on nearly the same entities.
+
+    It knows all classes and properties of the source, and nearly all labels.
+    """
+    record, schema = model.record, model.schema
+    ids = {schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)}
+    known = {*record.training, *record.validation}
+    if record.facts.get("steps", 0) < MIN_STEPS or not record.validation:
+        return False
+    if len(ids & known) < MIN_SHARE_KNOWN * max(len(ids), len(known)):
+        return False
+    held_out = frozenset(record.validation)
+    learnt = (entity for entity in loaded.entities if schema.id_of(entity) not in held_out)
+    drift = Drift.of(model.trained.codec, learnt)
+    new = (row for row in drift.rows() if row.what not in (MISFIT, OUTSIDE_RANGE))
+    return all(
+        row.what == UNSEEN_LABEL and row.count <= max(MAX_SHARE_NEW * drift.total(row), MAX_NEW_OF_FEW) for row in new
+    )
+
+
+def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:
+    """The rules of a schema; of a schema without any, the rules that hold among the entities."""
+    if schema.rules is not None:
+        return schema.rules
+    share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
+    budget = min(SECONDS, max(share, MIN_RULES_SECONDS))
+    return tuple(offered.rule for offered in find_rules(schema, entities, budget))
+
+
+def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
+    """A random sample of entities whose size grows with the time budget; without a budget all of them."""
+    seconds = run.train.seconds
+    size = len(entities) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
+    return [entities[index] for index in random_sample(len(entities), size, run.seed).tolist()]
+
+
+def _report(watch: Watch, record: Record, stage: str, done: int, total: int) -> None:
+    """Report the progress of a stage after training."""
+    steps, seconds = record.facts["steps"], record.facts["seconds"]
+    watch(Progress(steps, steps, seconds, math.nan, ended=True, final_task=FinalTask(stage, done, total)))
+
+
+def presence_trees_of(
+    trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
+) -> PresenceTrees | None:
+    """Trees for the presence of properties, fitted to as many training entities as the time budget allows."""
+    config, budget = run.experts["presence_trees"], run.train.seconds
+    if trained.only_draws or not config.share:
+        return None
+    start = time.monotonic()
+    seconds = None if budget is None else config.share * budget
+    max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
+    ids = set(trained.record.training)
+    training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
+    indices = random_sample(len(training), max_entities, run.seed).tolist()
+    readings = list(read_all(trained.schema, [training[index] for index in indices]))
+    if not readings:
+        return None
+    fitted = presence_trees.fit(
+        trained.codec,
+        trained.codec.encode(readings, graph=graph),
+        leading_slots(fields_of(trained.codec, CompletionConfig(fill="all")), trained.codec.slots),
+        config=config,
+        seed=run.seed,
+        seconds=None if seconds is None else seconds - (time.monotonic() - start),
+        report=report,
+    )
+    return None if fitted is None else fitted.to(trained.device)
+
+
+def calibrated(
+    trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """The calibration of confidence on held-out entities and reserved values, as plain data; empty for a model that only draws.
+
+    The presence trees get their weight, and are dropped where it is 0.
+    """
+    if trained.only_draws:
+        return {}
+    seconds = None if run.train.seconds is None else CALIBRATION_SHARE * run.train.seconds
+    outcomes = outcomes_of(
+        trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed, watch=report
+    )
+    if trained.presence_trees is not None:
+        weight = weight_of_presence_trees(outcomes)
+        weighted = trained.presence_trees.weighted(weight) if weight else None
+        trained.experts = trained.with_experts(presence_trees=weighted).experts
+        outcomes = [with_presence_of(outcome, weight) for outcome in outcomes]
+    return Calibration.fit(outcomes).to_json() if outcomes else {}
+
+
+def scope_of(run: Run) -> Scope:
+    """The scope of the evaluation after training: of a short run fewer texts, as decoding them is slow."""
+    default, seconds = Scope(), run.train.seconds
+    if seconds is None:
+        return default
+    texts = max(min(default.texts, int(seconds)), MIN_TEXTS_EVALUATED)
+    return replace(default, texts=texts, texts_in_all=max(int(TEXTS_PER_SECOND * seconds), MIN_TEXTS_EVALUATED))
+
+
+def untrained_model(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:
+    """The model that `train` would start with. Its codec says which properties can be learnt."""
+    loaded = LoadedSource.of(knowledge)
+    refuse_strangers(schema, loaded.name, loaded.entities)
+    readings = list(read_all(schema, loaded.entities))
+    parts = split(schema, readings, run.train.validation, run.seed)
+    training, held_out = ([readings[place] for place in side] for side in (parts.training, parts.validation))
+    scaled, training, held_out = with_scales(schema, training, held_out)
+    held_out_entities = {id(readings[place].entity) for place in parts.validation}
+    hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in held_out_entities)
+    codec = Codec.fit(scaled, training, run.codec, hierarchy=hierarchy).with_held_out(held_out)
+    small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
+    with torch.random.fork_rng():
+        network = DiSK(codec, small.model).to(device_named(device))
+    rules = rules_of(schema, loaded.entities, run)
+    codec = replace(codec, schema=replace(codec.schema, rules=rules))
+    return Model(Trained(codec, network, small, Record(loaded.facts())), loaded)
+
+
+def open(folder: StrPath, device: str = "auto") -> Model:
+    """The model of a folder."""
+    return Model(open_folder(folder, device_named(device)))
+
+
+def run_of(
+    preset: str, budget: str | float | None, config: StrPath | None, seed: int | None, steps: int | None = None
+) -> Run:
+    """The settings of a preset, changed by a run file and by options; a number of steps replaces the preset's time."""
+    run = Run.of(preset)
+    if steps is not None:
+        if steps < 1:
+            raise ConfigError(option_name("steps"), f"expected at least 1, got {steps!r}.")
+        run = run.with_train(seconds=None)
+    if config is not None:
+        run = run.with_file(FilePath(config))
+    if budget is not None:
+        run = run.with_train(seconds=seconds_of(budget))
+    if steps is not None:
+        run = run.with_train(steps=steps)
+    return run if seed is None else replace(run, seed=seed)
+
+
+def schema_of(schema: Schema | Inference | StrPath | None, loaded: LoadedSource) -> Schema:
+    """The schema that is named, or else the one that is inferred from the entities."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, Inference):
+        return schema.schema
+    if schema is not None:
+        return Schema.read(schema)
+    if len(loaded.kbs) == 1 and (not loaded.made or has_block_rows_alone(loaded.kbs[0])):
+        return infer(loaded.kbs[0]).schema
+    return infer(loaded.entities).schema
+
+
+def refuse_strangers(schema: Schema, name: str, entities: Iterable[Entity], *, blank: bool = False) -> None:
+    """SchemaError where no entity has a value that the schema describes; with `blank` an empty place for one is enough."""
+    if any(_has_place(schema, entity) if blank else schema.leaves(entity) for entity in entities):
+        return
+    learnt = [path for schema_class in schema.classes.values() for path in _learnt_paths(schema_class)]
+    names = list(dict.fromkeys(map(show, learnt)))
+    if not names:
+        raise SchemaError(name, "nothing in it can be learnt: expected properties that several entities have.")
+    first_entities = list(islice(entities, MAX_ENTITIES_NAMED))
+    keys = list(dict.fromkeys(key for entity in first_entities for key in entity.tree if key[:1] != "@"))
+    if not any(map(schema.class_of, first_entities)) and not {path[0] for path in learnt}.isdisjoint(keys):
+        classes = (repr(class_name) for entity in first_entities for class_name in entity.classes)
+        got = next(classes, "entities without a class")
+        advice = 'Say their class (in JSON under "@type"), or choose another schema.'
+        raise SchemaError(name, f"expected entities of the class {next(iter(schema.classes))!r}, got {got}. {advice}")
+    present = [show((key,)) for key in keys]
+    hint = next((hint for key in present if (hint := did_you_mean(key, names))), "")
+    got = ", ".join(present[:8]) or "none"
+    raise SchemaError(name, f"expected properties of the schema, such as {', '.join(names[:4])}, got {got}.{hint}")
+
+
+def _refuse_single_entity(loaded: LoadedSource) -> None:
+    """LoadError where there is only one entity. It may be a document that lists the entities."""
+    if len(loaded.entities) != 1:
+        return
+    tree = loaded.entities[0].tree
+    lists = [
+        key for key, value in tree.items() if isinstance(value, list) and len(value) > 1 and isinstance(value[0], dict)
+    ]
+    hint = f" If the entities are those listed in {lists[0]!r}, make that list the whole file." if lists else ""
+    raise LoadError(loaded.name, f"expected at least 2 entities, got 1.{hint}")
+
+
+def _has_place(schema: Schema, entity: Entity) -> bool:
+    """Whether an entity has, or has a place for, any property of its class that is learnt."""
+    schema_class = schema.class_of(entity)
+    return schema_class is not None and any(path[0] in entity.tree for path in _learnt_paths(schema_class))
+
+
+def _learnt_paths(schema_class: Class) -> Iterator[Path]:
+    return (path for path, known in schema_class.properties.items() if known.role != "ignore")
+
+
+def facts(device: torch.device, schema: Schema | Inference | StrPath | None) -> dict[str, Any]:
+    """Facts about a training: versions, machine, device, schema, date."""
+    if schema is None or isinstance(schema, Inference):
+        schema_name = "inferred"
+    else:
+        schema_name = "given" if isinstance(schema, Schema) else os.fspath(schema)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    return {
+        "kbdisk": version("kbdisk"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "device": f"{device.type}: {name}",
+        "schema": schema_name,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _unwatched(progress: Progress) -> None:
+    pass
