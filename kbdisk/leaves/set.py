@@ -317,7 +317,7 @@ class ConditionalBernoulli:
         log_probs = F.pad(self.counts, (0, 1), value=-torch.inf)
         log_probs = log_probs.gather(
             1, size.clamp(max=log_probs.shape[1] - 1).expand(len(log_probs), -1)
-        )  # (n, most + 1)
+        )  # (n, max_size + 1)
         larger = F.pad(self.counts, (0, 2), value=-torch.inf).gather(1, largest + 1)  # (n, 1)
         larger_sizes = (label_count - largest).clamp(min=1).double()
         tail = (larger - (size - largest) * math.log(2) - torch.log1p(-(0.5**larger_sizes))).to(log_probs.dtype)

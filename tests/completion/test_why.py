@@ -117,7 +117,7 @@ def test_a_date_of_which_a_part_is_given_is_asked_for_the_rest(asked, knowledge)
 
 def _given_names(asked, source):
     """What may be left out for the date of t5."""
-    entity, graph = asked._asked("t5", source)
+    entity, graph = asked._entity_and_graph("t5", source)
     question = Question(asked.trained, entity, ("born",), source.entities, graph)
     fields = fields_of(question.codec, CompletionConfig(only=(("born",),), least=1))[question.schema_class.name]
     return _given_properties(question, question._batch(question._gap(fields)[0]))

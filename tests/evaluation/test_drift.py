@@ -199,7 +199,7 @@ def test_memory_is_bounded_whatever_the_keys_are(monkeypatch):
     drift = Drift.of(codec, [Entity(f"{n}", {f"key {n}": n}) for n in range(50)])
     assert len(drift.rows()) == 6
     assert sum(row.count for row in drift.rows()) == 50
-    assert drift.rows()[0].path == drifting.OTHERS
+    assert drift.rows()[0].path == drifting.OTHER_PROPERTIES
 
 
 def test_a_kind_of_leaf_that_compares_nothing_is_left_alone(monkeypatch):
