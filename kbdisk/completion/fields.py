@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
-from kbdisk.data.slots import Place, Slot, Source, counts_of, places_of
+from kbdisk.data.slots import LeafSpec, Slot, Source, counts_of, places_of
 from kbdisk.entity import Entity, Path, show, walk, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class
@@ -124,7 +124,7 @@ class _FieldsOfClass:
     """Makes the fields of one class."""
 
     def __init__(
-        self, codec: Codec, schema_class: Class, places: Mapping[Source, Place], config: CompletionConfig
+        self, codec: Codec, schema_class: Class, places: Mapping[Source, LeafSpec], config: CompletionConfig
     ) -> None:
         self.codec, self.schema_class, self.config = codec, schema_class, config
         self.places = {source.path: place for source, place in places.items() if source.class_name == schema_class.name}

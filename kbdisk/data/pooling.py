@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kbdisk.data.slots import Place, Source, places_of
+from kbdisk.data.slots import LeafSpec, Source, places_of
 from kbdisk.entity import Path
 from kbdisk.schemas.composites.base import Kind, leaves_of
 from kbdisk.schemas.merging import merge_kinds
@@ -24,7 +24,7 @@ class Pools:
     """The leaves of classes that share a slot."""
 
     pooled: bool
-    places: Mapping[Source, Place]  # of every class
+    places: Mapping[Source, LeafSpec]  # of every class
     shared: Mapping[Source, Source]  # a leaf of a class -> the same of the class that stands for all
     members: Mapping[Source, tuple[str, ...]]  # a shared leaf -> the classes that have it
     leaves: Mapping[Source, Any]  # a shared leaf -> its kind, wide enough for all of these classes

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading
-from kbdisk.data.slots import Place, Slot, Source, counts_of
+from kbdisk.data.slots import LeafSpec, Slot, Source, counts_of
 from kbdisk.entity import Path
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.composites import show_pattern
@@ -28,7 +28,9 @@ Ask: TypeAlias = "Callable[[Reading, Table], Iterable[int]]"
 class Table:
     """The slots of one class by their paths."""
 
-    def __init__(self, schema_class: Class, slots: Iterable[tuple[int, Slot]], places: Mapping[Source, Place]) -> None:
+    def __init__(
+        self, schema_class: Class, slots: Iterable[tuple[int, Slot]], places: Mapping[Source, LeafSpec]
+    ) -> None:
         self.slot: dict[Path, int] = {}
         self.under: dict[Path, list[Path]] = {}  # beginning of a path, or of its pattern -> paths that may be asked for
         self.composite: dict[Path, Path] = {}  # a part of a composite -> the path of the composite

@@ -83,7 +83,7 @@ def incoming_leaf(class_name: str) -> Link:
     return Link(class_name or None)
 
 
-class Place(NamedTuple):
+class LeafSpec(NamedTuple):
     """A leaf within a class, with the property and the composite that it is part of."""
 
     leaf: Any
@@ -92,10 +92,10 @@ class Place(NamedTuple):
     given: bool
 
 
-def places_of(schema: Schema) -> dict[Source, Place]:
+def places_of(schema: Schema) -> dict[Source, LeafSpec]:
     """Every leaf of every class."""
     return {
-        Source(name, leaf): Place(kind, path, composite, property.role == "given")
+        Source(name, leaf): LeafSpec(kind, path, composite, property.role == "given")
         for name, schema_class in schema.classes.items()
         for path, property in schema_class.properties.items()
         if property.role != "ignore"

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
-from kbdisk.data.slots import Place, Source, counts_of, places_of
+from kbdisk.data.slots import LeafSpec, Source, counts_of, places_of
 from kbdisk.entity import Completion, Entity, Filled, Path
 from kbdisk.leaves.registry import learnt_kind
 from kbdisk.metrics import fit_constant
@@ -45,7 +45,7 @@ class Baseline(ABC):
     """A predictor of a leaf from the other leaves of its entity."""
 
     schema: Schema
-    places: Mapping[Source, Place]
+    places: Mapping[Source, LeafSpec]
     hidden: HiddenLeaves  # the leaves to learn
     left_out: dict[Leaf, str]  # those that it cannot predict, with the reasons
 

@@ -30,14 +30,14 @@ _TOKEN = re.compile(rb'[{}\[\],:]|"(?:[^"\\]++|\\.)*+"?+|[^\s{}\[\],:"]++', re.D
 
 
 @dataclass(slots=True)
-class Place:
+class TextSpan:
     """The place of a value in the text, and the places of its members or items."""
 
     kind: Literal["part", "list", "null", "value"]
     start: int
     end: int = 0
     inner: list[Entry] = field(default_factory=list)
-    named: dict[str, Place] = field(default_factory=dict)  # by key; the last of equal keys counts
+    named: dict[str, TextSpan] = field(default_factory=dict)  # by key; the last of equal keys counts
 
 
 @dataclass(slots=True)
@@ -46,12 +46,12 @@ class Entry:
 
     start: int
     key_end: int
-    place: Place
+    place: TextSpan
 
 
-def outline(text: bytes) -> Place:
+def outline(text: bytes) -> TextSpan:
     """The places of the one value in a text."""
-    root = Place("list", 0)
+    root = TextSpan("list", 0)
     stack = [root]
     key: re.Match[bytes] | None = None
     for token in _TOKEN.finditer(text):
@@ -63,7 +63,7 @@ def outline(text: bytes) -> Place:
         elif stack[-1].kind == "part" and key is None:
             key = token
         else:
-            place = Place(_kind_of(token[0]), token.start(), token.end())
+            place = TextSpan(_kind_of(token[0]), token.start(), token.end())
             _enter(stack[-1], key, place)
             key = None
             if first in b"{[":
@@ -75,7 +75,7 @@ def _kind_of(token: bytes) -> Literal["part", "list", "null", "value"]:
     return "part" if token == b"{" else "list" if token == b"[" else "null" if token in NULL_TOKENS else "value"
 
 
-def _enter(owner: Place, key: re.Match[bytes] | None, place: Place) -> None:
+def _enter(owner: TextSpan, key: re.Match[bytes] | None, place: TextSpan) -> None:
     if key is None:
         owner.inner.append(Entry(place.start, place.start, place))
     else:
@@ -89,7 +89,7 @@ def _enter(owner: Place, key: re.Match[bytes] | None, place: Place) -> None:
 class Layout:
     """The layout of a JSON text, learnt from one entity: which parts and lists spread over lines, indentation, colons, commas."""
 
-    def __init__(self, text: bytes, root: Place, style: JsonStyle) -> None:
+    def __init__(self, text: bytes, root: TextSpan, style: JsonStyle) -> None:
         self.text = text
         self.root = root
         self.ascii = style.ascii
@@ -109,7 +109,7 @@ class Layout:
 
     # ------------------------------------------------------------ additions
 
-    def added(self, place: Place, new: list[tuple[str | None, Any]]) -> tuple[int, bytes]:
+    def added(self, place: TextSpan, new: list[tuple[str | None, Any]]) -> tuple[int, bytes]:
         """Where to put new members (or items: without a key) of a part or list, and their text."""
         if not place.inner:
             return place.start + 1, self._first(place, new)
@@ -120,11 +120,11 @@ class Layout:
         entries = (self._entry(key, value, colon, _indent(gap), spread) for key, value in new)
         return last.place.end, b"".join(gap + entry for entry in entries)
 
-    def list_around(self, place: Place, values: list[Any]) -> tuple[int, bytes]:
+    def list_around(self, place: TextSpan, values: list[Any]) -> tuple[int, bytes]:
         """Where to put values that follow a single value in a new list, and their text, to the end of the list."""
         return place.end, b"".join(self.comma + self.spell(value, b"", False) for value in values) + b"]"
 
-    def _first(self, place: Place, new: list[tuple[str | None, Any]]) -> bytes:
+    def _first(self, place: TextSpan, new: list[tuple[str | None, Any]]) -> bytes:
         """The first entries of an empty part or list."""
         spread = self.is_spread and (self.spreads_parts if place.kind == "part" else self.spreads_lists)
         start = self.text.rfind(b"\n", 0, place.start)
@@ -159,7 +159,7 @@ class Layout:
         text = orjson.dumps(value)
         return json.dumps(value).encode() if self.ascii and not text.isascii() else text
 
-    def indent_at(self, place: Place) -> tuple[bytes, bool]:
+    def indent_at(self, place: TextSpan) -> tuple[bytes, bool]:
         """The indentation of the line of a place, and whether a value put there may spread over lines."""
         start = self.text.rfind(b"\n", 0, place.start)
         line = self.text[start + 1 : place.start]
@@ -167,11 +167,11 @@ class Layout:
 
     # ------------------------------------------------------------ the given text
 
-    def _lead(self, place: Place) -> bytes:
+    def _lead(self, place: TextSpan) -> bytes:
         """The text before the first entry."""
         return self.text[place.start + 1 : place.inner[0].start]
 
-    def _gap(self, place: Place) -> bytes:
+    def _gap(self, place: TextSpan) -> bytes:
         """The text between the last entry and a new one."""
         if len(place.inner) > 1:
             return self.text[place.inner[-2].place.end : place.inner[-1].start]
@@ -181,11 +181,11 @@ class Layout:
     def _colon(self, entry: Entry) -> bytes:
         return self.text[entry.key_end : entry.place.start]
 
-    def _inline_comma(self, place: Place) -> bytes | None:
+    def _inline_comma(self, place: TextSpan) -> bytes | None:
         gap = self._gap(place) if len(place.inner) > 1 else b"\n"
         return None if b"\n" in gap else gap
 
-    def _spreads(self, places: list[Place], otherwise: bool) -> bool:
+    def _spreads(self, places: list[TextSpan], otherwise: bool) -> bool:
         """Whether most of these have each entry on a separate line."""
         flags = [b"\n" in self._lead(place) for place in places if place.inner]
         return 2 * sum(flags) > len(flags) if flags else otherwise
@@ -196,7 +196,7 @@ class Layout:
         return _indent(self._lead(self.root)).removeprefix(outer)
 
 
-def _containers(root: Place) -> Iterator[Place]:
+def _containers(root: TextSpan) -> Iterator[TextSpan]:
     stack = [root]
     while stack:
         place = stack.pop()
@@ -281,7 +281,7 @@ class TextFiller:
         """The text with all changes made."""
         return apply_changes(self.text, self.changes)
 
-    def into(self, place: Place, new_value: NewValue, path: Path = ()) -> None:
+    def into(self, place: TextSpan, new_value: NewValue, path: Path = ()) -> None:
         """Set a new value, or those inside of it, into the value at a place, which has this path in the text."""
         if place.kind == "null" or (new_value.blank and self.text[place.start : place.end] == b'""'):
             self.replace(place, _value_of(new_value), path, new_value.paths)
@@ -297,7 +297,7 @@ class TextFiller:
         else:
             self.refuse(new_value, "would stand within a value that is no part")
 
-    def into_part(self, place: Place, new_value: NewValue, path: Path) -> None:
+    def into_part(self, place: TextSpan, new_value: NewValue, path: Path) -> None:
         new: list[tuple[str | None, Any]] = []
         for key, inner in new_value.inner.items():
             if key in place.named:
@@ -307,7 +307,7 @@ class TextFiller:
                 self._note(place, path, key, inner.paths)
         self.add(place, new)
 
-    def into_list(self, place: Place, new_value: NewValue, path: Path) -> None:
+    def into_list(self, place: TextSpan, new_value: NewValue, path: Path) -> None:
         size = len(place.inner)
         for key, inner in new_value.inner.items():
             if int(key) < size:
@@ -320,7 +320,7 @@ class TextFiller:
             [(None, _value_of(new_value.inner[i]) if i in new_value.inner else None) for i in range(size, last + 1)],
         )
 
-    def merge(self, place: Place, value: Any, path: Path, fills: list[Path]) -> None:
+    def merge(self, place: TextSpan, value: Any, path: Path, fills: list[Path]) -> None:
         """Set the missing members of a value into the object that has some of them."""
         if place.kind == "null":
             self.replace(place, value, path, fills)
@@ -332,23 +332,23 @@ class TextFiller:
                 self._note(place, path, key, fills)
             self.add(place, new)
 
-    def make_list(self, place: Place, values: list[Any]) -> None:
+    def make_list(self, place: TextSpan, values: list[Any]) -> None:
         """Turn the value at a place into the first of a list, followed by more values."""
         start, text = self.layout.list_around(place, values)
         self.changes += [(place.start, place.start, b"["), (start, start, text)]
 
-    def replace(self, place: Place, value: Any, path: Path, fills: list[Path]) -> None:
+    def replace(self, place: TextSpan, value: Any, path: Path, fills: list[Path]) -> None:
         before = self.text[place.start : place.end].decode()
         for fill in fills:
             self.was.setdefault(fill, {})[show(path)] = before
         self.changes.append((place.start, place.end, self.layout.spell(value, *self.layout.indent_at(place))))
 
-    def add(self, place: Place, new: list[tuple[str | None, Any]]) -> None:
+    def add(self, place: TextSpan, new: list[tuple[str | None, Any]]) -> None:
         if new:
             start, text = self.layout.added(place, new)
             self.changes.append((start, start, text))
 
-    def _note(self, place: Place, path: Path, key: str | int, fills: list[Path]) -> None:
+    def _note(self, place: TextSpan, path: Path, key: str | int, fills: list[Path]) -> None:
         """Note for some filled values that nothing stood at a key; of an empty object or list, its text."""
         before = None if place.inner else self.text[place.start : place.end].decode()
         for fill in fills:
@@ -368,7 +368,7 @@ def _value_of(new_value: NewValue) -> Any:
     return {str(key): _value_of(inner) for key, inner in new_value.inner.items()}
 
 
-def _agrees(text: bytes, place: Place, value: Any) -> bool:
+def _agrees(text: bytes, place: TextSpan, value: Any) -> bool:
     """Whether a value agrees with all values that a place has already."""
     if place.kind == "null":
         return True
@@ -380,7 +380,7 @@ def _agrees(text: bytes, place: Place, value: Any) -> bool:
         return text[place.start : place.end] == orjson.dumps(value)
 
 
-def _extends(place: Place, value: Any) -> bool:
+def _extends(place: TextSpan, value: Any) -> bool:
     """Whether a value that agrees adds anything to a place."""
     if place.kind == "part" and type(value) is dict:
         return any(key not in place.named or _extends(place.named[key], value[key]) for key in value)
@@ -412,7 +412,7 @@ class _Removals:
     gone: dict[Path, str | None] = field(default_factory=dict)  # paths of values
     made: dict[Path, str | None] = field(default_factory=dict)  # paths of containers made for values, once empty
 
-    def add(self, root: Place, path: Path, was: Was | None) -> str:
+    def add(self, root: TextSpan, path: Path, was: Was | None) -> str:
         """Take out a value; returns why it stays, if it does."""
         place = _place_at(root, path)
         if place is None:
@@ -447,14 +447,14 @@ class _Restoring:
         self.removals = removals
         self.changes: list[Change] = []
 
-    def changes_of(self, root: Place) -> list[Change]:
+    def changes_of(self, root: TextSpan) -> list[Change]:
         """All changes to the text of an entity."""
         if self.removals.gone and self._within(root, ()) and () in self.removals.made:
             self.changes.clear()
             self._put_back(root, self.removals.made[()])
         return self.changes
 
-    def _within(self, place: Place, path: Path) -> bool:
+    def _within(self, place: TextSpan, path: Path) -> bool:
         """Take values out of an object or a list; returns whether it is left empty."""
         names = {id(inner): key for key, inner in place.named.items()}
         goes = [False] * len(place.inner)
@@ -469,7 +469,7 @@ class _Restoring:
         self._take_out(place, goes)
         return bool(goes) and all(goes)
 
-    def _goes(self, place: Place, path: Path, is_last: bool) -> bool:
+    def _goes(self, place: TextSpan, path: Path, is_last: bool) -> bool:
         """Put back the text that stood at a place; returns whether the value is removed."""
         if path in self.removals.gone:
             is_within = isinstance(path[-1], int) and self.removals.made_at(path)[0]
@@ -489,12 +489,12 @@ class _Restoring:
     def _leads_on(self, path: Path) -> bool:
         return any(place[: len(path)] == path for place in (*self.removals.gone, *self.removals.made))
 
-    def _put_back(self, place: Place, before: str | None) -> bool:
+    def _put_back(self, place: TextSpan, before: str | None) -> bool:
         if before is not None:
             self.changes.append((place.start, place.end, before.encode()))
         return before is None
 
-    def _take_out(self, place: Place, goes: list[bool]) -> None:
+    def _take_out(self, place: TextSpan, goes: list[bool]) -> None:
         """Take out entries, each with the comma before it, or those at the start with the comma behind them."""
         entries = place.inner
         if goes and all(goes):
@@ -508,9 +508,9 @@ class _Restoring:
                 self.changes.append((entries[i - 1].place.end, entries[i].place.end, b""))
 
 
-def _place_at(root: Place, path: Path) -> Place | None:
+def _place_at(root: TextSpan, path: Path) -> TextSpan | None:
     """The place at a path of the text."""
-    place: Place | None = root
+    place: TextSpan | None = root
     for key in path:
         if place is None:
             return None

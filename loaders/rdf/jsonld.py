@@ -26,7 +26,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kbdisk.errors import LoadError
 from kbdisk.loaders.edits import Change, apply_changes
-from kbdisk.loaders.json.edit import Layout, NewValue, Place, TextFiller, outline
+from kbdisk.loaders.json.edit import Layout, NewValue, TextSpan, TextFiller, outline
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, is_isomorphic, marked_nodes, unused_iri
@@ -200,8 +200,8 @@ class Terms:
 class Node(NamedTuple):
     """An object that is a node, and the contexts around it, the outermost first."""
 
-    place: Place
-    contexts: tuple[Place, ...]
+    place: TextSpan
+    contexts: tuple[TextSpan, ...]
 
 
 class Document:
@@ -239,7 +239,7 @@ class Document:
 
     def _objects(self) -> Iterator[Node]:
         """The objects that may be nodes."""
-        stack: list[tuple[Place, tuple[Place, ...], bool]] = [(self.root, (), True)]
+        stack: list[tuple[TextSpan, tuple[TextSpan, ...], bool]] = [(self.root, (), True)]
         while stack:
             place, contexts, may_be_node = stack.pop()
             if place.kind == "list":
