@@ -109,7 +109,7 @@ def test_every_path_in_backticks_exists():
             for path in paths
             if not (ROOT / path).exists() and not (ROOT / "kbdisk" / path).exists() and path not in file_names
         }
-        assert missing == OUTSIDE_OF_THE_REPOSITORY.get(page, set()), page
+        assert missing == set(), page
 
 
 def test_every_page_of_docs_is_in_the_navigation():
