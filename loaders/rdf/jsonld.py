@@ -26,7 +26,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kbdisk.errors import LoadError
 from kbdisk.loaders.edits import Change, apply_changes
-from kbdisk.loaders.json.edit import Layout, NewValue, TextSpan, TextFiller, outline
+from kbdisk.loaders.json.edit import Layout, NewValue, TextFiller, TextSpan, outline
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.rdf import syntax
 from kbdisk.loaders.rdf.additions import Additions, NoPlace, is_isomorphic, marked_nodes, unused_iri
