@@ -412,6 +412,6 @@ def test_on_a_terminal_a_bar_tells_how_far_it_is_and_how_wrong_beside_the_consta
     assert status == 0
     assert re.match(rf"reading {SHORT[0]} \.\.\.\r +\r", told), "while torch is imported"
     assert re.search(r"training .*\d+/600.*held out .*nats", told)
-    assert re.search(r"property +metric +constant +by now +better", told)
+    assert re.search(r"property +metric +constant +so far +better", told)
     assert re.search(r"colour.*error rate", told)
     assert "\x1b[?25h" in told, "the cursor is shown again"

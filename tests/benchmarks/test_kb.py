@@ -267,7 +267,7 @@ def test_an_option_does_what_it_says(option, arguments, is_seen, source, run):
 
 @pytest.mark.slow
 def test_ours_is_completed_and_compared(source, run):
-    ours = ("kb", "kb.jsonl", "--against", "constant", "--out", "r", "--budget", "3s")
+    ours = ("kb", "kb.jsonl", "--against", "constant", "--out", "r", "--budget", "12s")
     status, out, err = run(*ours, "--preset", "fast", "--verbose")
     assert status == 0, err
     assert [(one["method"], one["preset"]) for one in stored()] == [("ours", "fast"), ("constant", "")]
