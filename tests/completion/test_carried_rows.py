@@ -37,8 +37,8 @@ def carried(source: str, target: str) -> list[dict]:
     kb = load(source)
     entities = list(given_entities(kb))
     kbdisk.write([Entity(one.id, one.tree, made=one.made) for one in entities], target)
-    told = CarriedRows([kb], format_named(target.rpartition(".")[2]))
-    lines = [line for entity in entities for line in told.of(entity)]
+    carried_rows = CarriedRows([kb], format_named(target.rpartition(".")[2]))
+    lines = [line for entity in entities for line in carried_rows.of(entity)]
     Path(f"{target}.provenance.jsonl").write_bytes(b"".join(lines))
     return [json.loads(line) for line in lines]
 
@@ -52,10 +52,10 @@ def test_what_was_filled_in_a_line_that_is_broken_for_now_is_told_in_place_all_t
     sidecar("kb.jsonl", {"id": "a", "path": "x", "value": 1}, {"id": "b", "path": "x", "value": 2})
     for in_place, ids in (True, ["a", "b"]), (False, ["a"]):
         kb = load("kb.jsonl", skip_errors=True)
-        told = CarriedRows([kb], "jsonl", in_place=in_place)
-        lines = [line for entity in given_entities(kb) for line in told.of(entity)]
+        carried_rows = CarriedRows([kb], "jsonl", in_place=in_place)
+        lines = [line for entity in given_entities(kb) for line in carried_rows.of(entity)]
         assert kb.skipped
-        assert [json.loads(line)["id"] for line in [*lines, *told.rest()]] == ids
+        assert [json.loads(line)["id"] for line in [*lines, *carried_rows.rest()]] == ids
 
 
 @pytest.mark.parametrize("target", ["out.json", "out.jsonl", "out.csv", "out.tsv", "out.parquet"])
@@ -122,8 +122,8 @@ def test_beside_blocks_and_in_place_all_rows_stay_as_they_are(place):
     sidecar("kb.ttl", {"id": "a:a", "path": "link", "value": {"@id": "a:c"}}, {"id": "a:b", "path": "gone", "value": 1})
     before = Path("kb.ttl.provenance.jsonl").read_bytes()
     kb = load("kb.ttl")
-    for told in (CarriedRows([kb], "ntriples"), CarriedRows([kb], "json", in_place=True)):
-        assert b"".join(line for entity in given_entities(kb) for line in told.of(entity)) == before
+    for carried_rows in (CarriedRows([kb], "ntriples"), CarriedRows([kb], "json", in_place=True)):
+        assert b"".join(line for entity in given_entities(kb) for line in carried_rows.of(entity)) == before
 
 
 @pytest.mark.parametrize("target", ["out.ttl", "out.nt"])
@@ -143,6 +143,6 @@ def test_of_several_sources_a_row_has_the_id_that_its_entity_has_in_the_whole(pl
         Path(name).write_text("x,y\n1,2\n3,4\n")
         sidecar(name, {"id": "2", "path": "y", "value": 4, "numbered": True})
     reading = LoadedSource.of([load("one.csv"), load("two.csv")])
-    told = CarriedRows(reading.kbs, "csv")
-    rows = [json.loads(line) for entity in reading.entities for line in told.of(entity)]
+    carried_rows = CarriedRows(reading.kbs, "csv")
+    rows = [json.loads(line) for entity in reading.entities for line in carried_rows.of(entity)]
     assert [(row["id"], row["path"]) for row in rows] == [("one.csv#2", "y"), ("two.csv#2", "y")]

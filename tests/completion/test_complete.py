@@ -155,7 +155,7 @@ def test_entities_of_no_class_of_the_schema_come_out_as_they_are(model):
     other = replace(
         model,
         codec=replace(
-            model.codec, schema=classes, slots=tuple(replace(one, class_name="Thing") for one in model.codec.slots)
+            model.codec, schema=classes, slots=tuple(replace(slot, class_name="Thing") for slot in model.codec.slots)
         ),
     )
     stranger = Entity("x", {"size": None}, classes=("Other",))

@@ -188,13 +188,13 @@ def test_absent_slots_are_drawn_of_every_class_of_a_batch():
 @for_each("places", [None, torch.tensor([7, 2, 2, 30]), torch.arange(0)])
 def test_batches_of_some_tokens_come_in_order_and_have_every_entity_once(codec, tokens, places):
     wanted = list(range(len(tokens))) if places is None else places.tolist()
-    met, numbers = [], []
+    hashes, numbers = [], []
     for those, batch in batches(tokens, 40, places):
         assert len(those) == 1 or len(batch) <= 40
         numbers.extend(those)
-        met.extend(batch.id_hash.tolist())
+        hashes.extend(batch.id_hash.tolist())
     assert numbers == list(range(len(wanted)))
-    assert met == tokens.id_hash[wanted].tolist()
+    assert hashes == tokens.id_hash[wanted].tolist()
 
 
 @given(st.integers(0, 500), st.integers(1, 100), st.integers(0, 2**40))

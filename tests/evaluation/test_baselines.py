@@ -50,7 +50,11 @@ class First(Baseline):
     """The first value that was met, and nothing of makers: what somebody may have written in an afternoon."""
 
     def learn(self, readings, graph, seed, watch):
-        self.first = {(one.class_name, path): value for one in reversed(readings) for path, value in one.leaves.items()}
+        self.first = {
+            (reading.class_name, path): value
+            for reading in reversed(readings)
+            for path, value in reading.leaves.items()
+        }
         self.left_out = {leaf: "a maker" for leaf in self.hidden if leaf[0] == "Maker"}
 
     def predict_leaf(self, leaf, readings):

@@ -83,7 +83,8 @@ def test_the_belief_is_centred_on_the_stacked_answer(model):
     batch, hidden = asked(model, "y")
     hidden = hidden & batch.known
     told = [
-        beliefs(one, batch, hidden, batch.known & ~hidden).kinds["number"] for one in (model.network, model.full_model)
+        beliefs(predictor, batch, hidden, batch.known & ~hidden).kinds["number"]
+        for predictor in (model.network, model.full_model)
     ]
     plain, guided = (one.belief for one in told)
     codes = batch.values["number"][told[0].rows]
@@ -95,7 +96,7 @@ def test_the_belief_is_centred_on_the_stacked_answer(model):
 
 def test_labels_have_trees_and_texts_have_none(model):
     batch, hidden = asked(model, "side")
-    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.full_model)]
+    nats = [guided.nats(predictor, batch, hidden) for predictor in (model.network, model.full_model)]
     assert nats[0] > 0.4
     assert nats[1] < 0.2
     kept = {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots}
@@ -203,10 +204,12 @@ def test_a_time_budget_is_shared_and_kept(model):
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "growing trees"]
-    done = [one.done for one in told]
+    tasks = [
+        step.final_task for step in seen if step.final_task is not None and step.final_task.doing == "growing trees"
+    ]
+    done = [task.done for task in tasks]
     assert done == sorted(done)
-    assert done[-1] == told[-1].total
+    assert done[-1] == tasks[-1].total
 
 
 def test_features_have_only_what_is_visible(model):
@@ -243,8 +246,10 @@ def test_large_numbers_that_differ_little_have_trees():
     known = [Entity(f"t{n}", {"x": (x := rng.randrange(40)), "t": 1_700_000_000 + x // 4}) for n in range(400)]
     schema = of_one_class({("x",): Property(Number()), ("t",): Property(Number())})
     model = train(schema, known, run(), CPU, lambda progress: None)
-    theirs, alone = (guided.off(one, *held_out(model, known, "t"), None) for one in (model.full_model, model.network))
-    assert theirs < 0.6 * alone
+    with_trees, alone = (
+        guided.off(predictor, *held_out(model, known, "t"), None) for predictor in (model.full_model, model.network)
+    )
+    assert with_trees < 0.6 * alone
 
 
 def test_each_of_several_incoming_links_has_its_column():

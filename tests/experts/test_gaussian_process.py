@@ -87,7 +87,7 @@ def test_numbers_are_predicted_from_the_other_properties(model):
 
 def test_labels_are_predicted_too(model):
     batch, hidden = asked(model, "side")
-    nats = [guided.nats(one, batch, hidden) for one in (model.network, model.full_model)]
+    nats = [guided.nats(predictor, batch, hidden) for predictor in (model.network, model.full_model)]
     assert nats[0] > 0.6 > 0.4 > nats[1]
 
 

@@ -219,9 +219,9 @@ def test_a_time_budget_is_shared_and_kept():
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
     train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
-    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "comparing"]
-    assert [one.done for one in told] == list(range(1, len(told) + 1))
-    assert told[-1].done == told[-1].total
+    tasks = [step.final_task for step in seen if step.final_task is not None and step.final_task.doing == "comparing"]
+    assert [task.done for task in tasks] == list(range(1, len(tasks) + 1))
+    assert tasks[-1].done == tasks[-1].total
 
 
 def test_shares_of_a_budget_leave_some_of_it():

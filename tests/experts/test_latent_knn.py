@@ -297,9 +297,9 @@ def test_progress_is_reported():
     own, known = twins()
     seen: list[Progress] = []
     train(own, known, tiny_run(nearest=8), CPU, seen.append)
-    told = [one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "indexing"]
-    assert told == sorted(told)
-    assert told[-1] == ("indexing", PAIRS, PAIRS)
+    tasks = [step.final_task for step in seen if step.final_task is not None and step.final_task.doing == "indexing"]
+    assert tasks == sorted(tasks)
+    assert tasks[-1] == ("indexing", PAIRS, PAIRS)
 
 
 @pytest.mark.parametrize("name", ["neighbours", "values", "rounds", "prior"])
