@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas
 
     from kbdisk.completion import Completing
+    from kbdisk.completion.links import LinkQuestions
     from kbdisk.completion.reasons import Why
     from kbdisk.evaluation.drift import Drift
 
@@ -129,6 +130,22 @@ class Model:
         found, graph = self._entity_and_graph(entity, kb)
         loaded = LoadedSource.of(kb) if kb is not None else self.known
         return why(self.trained, found, as_path(path), () if loaded is None else loaded.entities, graph, watch)
+
+    def predict_links(
+        self,
+        head: str | Iterable[str] | None = None,
+        property: Path | str | None = None,
+        tail: str | Iterable[str] | None = None,
+        kb: Knowledge = None,
+        *,
+        k: int = 10,
+    ) -> list[Any]:
+        """The k likeliest targets of a property of an entity (`head`), or entities that link to it (`tail`), most certain first.
+
+        Each is a `PredictedLink`. Without a property, links of all properties are predicted. Of several entities the result is a
+        list for each. Known links are left out. `kb` is needed for entities that the model was not trained on.
+        """
+        return predict_links(self, head, property, tail, kb, k)
 
     def sample(
         self,
@@ -234,6 +251,17 @@ class Model:
             entity = LoadedSource.of([entity]).entities[0]
         return entity, None if loaded is None else self._graph_of(loaded)
 
+    def link_questions(self, loaded: LoadedSource | None) -> LinkQuestions:
+        """What answers questions about links, with the entities of a source; ConfigError where the model predicts none."""
+        from kbdisk.completion.links import LinkQuestions
+
+        predictor = self.trained.experts.get("link_factorization")
+        if predictor is None:
+            raise ConfigError(
+                "the model", "expected one that predicts links, got one whose source has too few of them."
+            )
+        return LinkQuestions(predictor, self.schema, () if loaded is None else loaded.entities)
+
     def _class_of(self, entity: Entity) -> str:
         schema_class = self.schema.class_of(entity)
         if schema_class is None:
@@ -263,6 +291,40 @@ def _with_baseline_columns(row: Mapping[str, Any]) -> dict[str, Any]:
         scores[name] = cell and cell["theirs"]
         scores |= {f"{name}_{key}": cell and cell[key] for key in ("mae", "rmse", "error", "iou")}
     return scores | {key: value for key, value in row.items() if key != "against"}
+
+
+# ---------------------------------------------------------------- links
+
+
+def predict_links(
+    model: Model,
+    head: str | Iterable[str] | None,
+    property: Path | str | None,
+    tail: str | Iterable[str] | None,
+    kb: Knowledge,
+    k: int,
+) -> list[Any]:
+    """See `Model.predict_links`."""
+    from kbdisk.completion.links import LinkQuery
+
+    if (head is None) == (tail is None):
+        raise ConfigError("head, tail", "expected one of both: the other is what is asked for.")
+    if k < 1:
+        raise ConfigError("k", f"expected at least 1, got {k}.")
+    asked = tail if head is None else head
+    assert asked is not None
+    ids = [asked] if isinstance(asked, str) else list(asked)
+    loaded = model.known if kb is None else LoadedSource.of(kb)
+    questions = model.link_questions(loaded)
+    paths = questions.paths() if property is None else [as_path(property)]
+    queries = [LinkQuery(id, path, head is None) for id in ids for path in paths]
+    answers = questions.ask(queries, k)
+    by_entity = [
+        [link for of_path in answers[start : start + len(paths)] for link in of_path]
+        for start in range(0, len(answers), len(paths))
+    ]
+    best = [sorted(links, key=lambda link: -link.confidence)[:k] for links in by_entity]
+    return best[0] if isinstance(asked, str) else best
 
 
 # ---------------------------------------------------------------- beliefs and probabilities

@@ -31,13 +31,16 @@ from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
+from kbdisk.data.triples import Triples
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, LoadError, SchemaError, option_name
 from kbdisk.evaluation.calibration import Calibration
 from kbdisk.evaluation.drift import MISFIT, Drift, level_of
 from kbdisk.evaluation.evaluate import Scope, evaluate
+from kbdisk.evaluation.links import calibrated as calibrated_links
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
-from kbdisk.experts import EXPERTS, presence_trees
+from kbdisk.experts import EXPERTS, link_factorization, presence_trees
+from kbdisk.experts.link_factorization import LinkPredictor
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
@@ -68,6 +71,7 @@ EVALUATION_SHARE, MIN_EVALUATION_SECONDS = 0.15, 5.0  # of the evaluation after 
 CALIBRATION_SHARE = 0.2  # of the trial of completion after training
 ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
 MAX_ENTITIES_NAMED = 1000  # that are searched for the names of properties in an error message
+MIN_LINKS = 50  # of a source, from which on links are learnt
 UNTRAINED_WIDTH = 16  # of a network that is not trained
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
 MIN_TEXTS_EVALUATED = 60
@@ -123,6 +127,10 @@ def train(
     _refuse_single_entity(loaded)
     if start is not None and not is_continuable(start, loaded):
         raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
+    if not run.train.members:
+        return _train_links_alone(
+            loaded, known, run, out, watch, force, facts(torch_device, schema) | dict(notes or {})
+        )
     rules = rules_of(known, loaded.entities, run)
     keep = None
     if out is not None:
@@ -169,9 +177,43 @@ def train(
             trained.experts = trained.with_experts(presence_trees=trees).experts
             report = partial(_report, watch, trained.record, "calibrating")
             trained.record.calibration = calibrated(trained, sample, graph, run, report)
+        report = partial(_report, watch, trained.record, EXPERTS["link_factorization"].doing)
+        links = links_of(trained.schema, loaded.entities, run, report)
+        trained.experts = trained.with_experts(link_factorization=links).experts
         if out is not None and keep is not None:
             save(trained, out, force=force)
             checkpoint.remove(keep)
+    return Model(trained, loaded)
+
+
+def _train_links_alone(
+    loaded: LoadedSource,
+    schema: Schema,
+    run: Run,
+    out: StrPath | None,
+    watch: Watch,
+    force: bool,
+    known_facts: Mapping[str, Any],
+) -> Model:
+    """A model that predicts links alone, as its network is not trained."""
+    if out is not None:
+        refuse_output_path(out, force)
+    with nullcontext() if out is None else training_lock(FilePath(out)):
+        trained = untrained_model(loaded, schema, run, rules=()).trained
+        ids = [schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)]
+        record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
+        start = time.monotonic()
+        links = links_of(
+            schema, loaded.entities, run, partial(_report, watch, record, EXPERTS["link_factorization"].doing)
+        )
+        if links is None:
+            raise LoadError(
+                loaded.name, f"expected at least {MIN_LINKS} links between entities, got fewer. Choose another preset."
+            )
+        record.facts["seconds"] = round(time.monotonic() - start, 1)
+        trained = replace(trained, record=record, run=run).with_experts(link_factorization=links)
+        if out is not None:
+            save(trained, out, force=force)
     return Model(trained, loaded)
 
 
@@ -246,6 +288,21 @@ def presence_trees_of(
     return None if fitted is None else fitted.to(trained.device)
 
 
+def links_of(
+    schema: Schema, entities: Sequence[Entity], run: Run, report: Callable[[int, int], None]
+) -> LinkPredictor | None:
+    """A predictor of links, fitted to the links of all entities; None where there are too few, or none are wanted."""
+    config, budget = run.experts["link_factorization"], run.train.seconds
+    if not config.share:
+        return None
+    triples = Triples.of(schema, entities, values=config.values)
+    if len(triples.links) < MIN_LINKS:
+        return None
+    seconds = None if budget is None else config.share * budget
+    fitted = link_factorization.fit(triples, config, run.seed, seconds, report)
+    return calibrated_links(fitted, triples)
+
+
 def calibrated(
     trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
 ) -> dict[str, Any]:
@@ -276,8 +333,10 @@ def scope_of(run: Run) -> Scope:
     return replace(default, texts=texts, texts_in_all=max(int(TEXTS_PER_SECOND * seconds), MIN_TEXTS_EVALUATED))
 
 
-def untrained_model(knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto") -> Model:
-    """The model that `train` would start with. Its codec says which properties can be learnt."""
+def untrained_model(
+    knowledge: Knowledge, schema: Schema, run: Run, device: str = "auto", rules: tuple[Rule, ...] | None = None
+) -> Model:
+    """The model that `train` would start with. Its codec says which properties can be learnt. None: rules are searched for."""
     loaded = LoadedSource.of(knowledge)
     refuse_strangers(schema, loaded.name, loaded.entities)
     readings = list(read_all(schema, loaded.entities))
@@ -290,7 +349,7 @@ def untrained_model(knowledge: Knowledge, schema: Schema, run: Run, device: str 
     small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(device_named(device))
-    rules = rules_of(schema, loaded.entities, run)
+    rules = rules_of(schema, loaded.entities, run) if rules is None else rules
     codec = replace(codec, schema=replace(codec.schema, rules=rules))
     return Model(Trained(codec, network, small, Record(loaded.facts())), loaded)
 

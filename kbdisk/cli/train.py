@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
 
-PRESETS = ("fast", "default", "best", "synthetic", "paper")
+PRESETS = ("fast", "default", "best", "links", "synthetic", "paper")
 MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
 
 
@@ -49,7 +49,7 @@ MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
     default="default",
     show_default=True,
     help="The size of the model, and how long it is trained: fast for a minute, default a quarter of an hour, best an hour; "
-    "synthetic for 20 minutes, for `kbdisk sample` rather than completion; paper as in the publication.",
+    "links for links alone, five minutes, for `kbdisk links`; synthetic for 20 minutes, for `kbdisk sample` rather than completion; paper as in the publication.",
 )
 @click.option("--budget", metavar="TIME", help="Maximum time for training, such as 90s, 10m or 2h.")
 @click.option(

@@ -21,6 +21,7 @@ from kbdisk.experts.config import (
     KNNConfig,
     LabelRegressionConfig,
     LatentKNNConfig,
+    LinkFactorizationConfig,
     PresenceTreesConfig,
 )
 from kbdisk.plugins import Table, load_part
@@ -28,7 +29,7 @@ from kbdisk.plugins import Table, load_part
 if TYPE_CHECKING:
     from kbdisk.experts.serialize import Format
 
-Stage: TypeAlias = Literal["network", "stack", "answer", "presence"]
+Stage: TypeAlias = Literal["network", "stack", "answer", "presence", "links"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class ExpertKind:
         stack     entities alone; all experts of the stage are weighed together, and stacked on the networks (`base.Fit`)
         answer    the networks with the stack; combined with their answers (`given_only.fit`)
         presence  entities and the trained model; combined with its presence of properties (`presence_trees.fit`)
+        links     the triples of all entities; answers questions about links (`link_factorization.fit`)
     """
 
     config: type[Any]  # its settings
@@ -133,6 +135,14 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             title="trees of presence",
             doing="growing trees of presence",
             stage="presence",
+        ),
+        "link_factorization": ExpertKind(
+            LinkFactorizationConfig,
+            "kbdisk.experts.link_factorization:fit",
+            "kbdisk.experts.serialize:LINK_FACTORIZATION",
+            title="factorisation of links",
+            doing="learning links",
+            stage="links",
         ),
     },
     ExpertKind,

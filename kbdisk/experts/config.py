@@ -119,6 +119,20 @@ class PresenceTreesConfig:
         _require_at_least(1, self, "entities", "columns", "screened")
 
 
+@dataclass(frozen=True)
+class LinkFactorizationConfig:
+    """A factorisation of all links, for links in both directions."""
+
+    share: float = 0.0  # of the time budget, beside that for training
+    rank: int = 200  # complex numbers of a node
+    max_scored: int = 1 << 15  # nodes that a step scores, at most
+    values: bool = True  # whether classes, labels and numbers are nodes, too
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+        _require_at_least(1, self, "rank", "max_scored")
+
+
 def _require_share(share: float) -> None:
     if not 0 <= share < 1:
         raise ValueError(f"share: expected at least 0 and less than 1, got {share!r}")

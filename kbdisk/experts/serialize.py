@@ -7,6 +7,7 @@ by ValueError, so that no expert is ever asked with an index that is out of rang
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from kbdisk import tensors
 from kbdisk.data import Codec
+from kbdisk.data.triples import Relation, Triples
 from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
 from kbdisk.experts.catboost import TargetScale
@@ -30,6 +32,7 @@ from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownE
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
+from kbdisk.experts.link_factorization import Confidence, Factors, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
@@ -533,3 +536,75 @@ def _read_presence_trees(
 
 
 PRESENCE_TREES = Format(PRESENCE_SHARED, PRESENCE_OF_PROPERTY, _write_presence_trees, _read_presence_trees)
+
+
+# ---------------------------------------------------------------- links
+
+LINK_FACTORIZATION_SHARED = {
+    "names": Spec(torch.uint8, ("characters",)),  # of entities, relations and values, as JSON
+    "triples": Spec(INT, ("triples", 3), 0),
+    "nodes": Spec(HALF, ("nodes", "numbers")),
+    "relations": Spec(HALF, ("directions", "numbers")),
+    "strength": Spec(DOUBLE, (), 0),
+    "slope": Spec(DOUBLE, ()),
+    "intercept": Spec(DOUBLE, ()),
+    "offsets": Spec(DOUBLE, ("directions",)),
+    "held_out": Spec(INT, ("held_out", 3), 0),
+    "held_out_ranks": Spec(FLOAT, ("both_directions",), 1),
+}
+
+
+def _write_link_factorization(links: LinkPredictor) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    triples = links.triples
+    names = {
+        "entities": triples.entities,
+        "relations": [[list(relation.path), relation.is_link] for relation in triples.relations],
+        "values": [[relation, label] for relation, label in triples.values],
+        "edges": [[list(path), edges] for path, edges in triples.edges.items()],
+    }
+    confidence = links.confidence
+    shared = {
+        "names": torch.frombuffer(bytearray(json.dumps(names).encode()), dtype=torch.uint8),
+        "triples": triples.numbered,
+        "nodes": links.factors.nodes.half(),
+        "relations": links.factors.relations.half(),
+        "strength": torch.tensor(links.strength, dtype=DOUBLE),
+        "slope": confidence.slope,
+        "intercept": confidence.intercept,
+        "offsets": confidence.offsets,
+        "held_out": links.held_out,
+        "held_out_ranks": links.held_out_ranks,
+    }
+    return shared, {}
+
+
+def _read_link_factorization(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> LinkPredictor:
+    on_cpu = {name: tensor.cpu() for name, tensor in shared.items()}
+    names = json.loads(bytes(on_cpu["names"].numpy()))
+    triples = Triples(
+        tuple(names["entities"]),
+        tuple(Relation(tuple(path), bool(is_link)) for path, is_link in names["relations"]),
+        tuple((relation, tuple(label) if isinstance(label, list) else label) for relation, label in names["values"]),
+        on_cpu["triples"],
+        {tuple(path): tuple(map(tuple, edges)) for path, edges in names["edges"]},
+    )
+    size = torch.tensor([triples.nodes, len(triples.relations), triples.nodes])
+    fits = len(on_cpu["nodes"]) == triples.nodes and len(on_cpu["relations"]) == 2 * len(triples.relations)
+    fits &= on_cpu["nodes"].shape[1] % 2 == 0 and len(on_cpu["held_out_ranks"]) == 2 * len(on_cpu["held_out"])
+    if not fits or any(bool((on_cpu[name] >= size).any()) for name in ("triples", "held_out")):
+        raise ValueError("names: of other triples")
+    return LinkPredictor(
+        triples,
+        Factors(on_cpu["nodes"].float(), on_cpu["relations"].float()),
+        float(on_cpu["strength"]),
+        Confidence(on_cpu["slope"], on_cpu["intercept"], on_cpu["offsets"]),
+        on_cpu["held_out"],
+        on_cpu["held_out_ranks"],
+    )
+
+
+LINK_FACTORIZATION = Format(
+    LINK_FACTORIZATION_SHARED, of_property={}, write=_write_link_factorization, read=_read_link_factorization
+)

@@ -19,7 +19,7 @@ class TrainConfig:
     """How networks are trained. Without `steps` and `seconds` training ends by early stopping alone."""
 
     batch: int = 512  # entities in a step, each maybe several times with other masks; 0: fitted to the size of the data
-    members: int = 1  # networks of the ensemble, trained one after the other
+    members: int = 1  # networks of the ensemble, trained one after the other; 0: none, and links alone are predicted
     more: int = 0  # maximum number of further networks, while the time budget has a whole network's part left; 8 in all
     parts: int = 2  # parts of a step that CPU cores work on in parallel, each of at least 64 entities
     rate: float = 2e-3  # maximum learning rate, at the network's base width
@@ -57,10 +57,10 @@ class TrainConfig:
             raise ValueError(f"members: expected at most {MAX_NETWORKS}, got {self.members}")
         if self.batch > MAX_BATCH:
             raise ValueError(f"batch: expected at most {MAX_BATCH:,}, got {self.batch:,}")
-        for name in ("members", "parts", "timed", "tired", "evaluations", "patience"):
+        for name in ("parts", "timed", "tired", "evaluations", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
-        for name in ("more", "batch", "warmup", "absent", "decay", "presence"):
+        for name in ("members", "more", "batch", "warmup", "absent", "decay", "presence"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}: expected at least 0, got {getattr(self, name)!r}")
         for name in ("rate", "clip", "steps", "seconds"):

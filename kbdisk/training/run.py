@@ -30,6 +30,7 @@ from kbdisk.experts.config import (
     KNNConfig,
     LabelRegressionConfig,
     LatentKNNConfig,
+    LinkFactorizationConfig,
     PresenceTreesConfig,
 )
 from kbdisk.leaves.category import CategoryConfig
@@ -191,6 +192,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "boosted_trees": BoostedTreesConfig(share=0.36),
             "given_only": GivenOnlyConfig(share=0.03),
             "presence_trees": PresenceTreesConfig(share=0.1),
+            "link_factorization": LinkFactorizationConfig(share=0.1),
         },
     },
     "default": {
@@ -204,6 +206,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "boosted_trees": BoostedTreesConfig(share=0.36),
             "given_only": GivenOnlyConfig(share=0.03),
             "presence_trees": PresenceTreesConfig(share=0.1),
+            "link_factorization": LinkFactorizationConfig(share=0.1),
         },
     },
     "best": {
@@ -217,6 +220,16 @@ PRESETS: dict[str, dict[str, Any]] = {
             "boosted_trees": BoostedTreesConfig(share=0.15),
             "given_only": GivenOnlyConfig(share=0.03),
             "presence_trees": PresenceTreesConfig(share=0.1),
+            "link_factorization": LinkFactorizationConfig(share=0.1),
+        },
+    },
+    # Links alone, all the time.
+    "links": {
+        "model": ModelConfig(width=16),
+        "train": TrainConfig(members=0, seconds=300),
+        "experts": {
+            "latent_knn": LatentKNNConfig(neighbours=0),
+            "link_factorization": LinkFactorizationConfig(share=0.999),
         },
     },
     # To draw entities: conditionals in one order (in others, too, where there are few rows), and an ensemble of four.

@@ -1,0 +1,171 @@
+"""Predicted links: the likeliest targets of a property of an entity, and the likeliest entities that link to it.
+
+An entity that training did not know is placed among the others by its values and links. Known links are not predicted again.
+The reasons for a link are the entities most like the one asked about, of those that have the same link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from kbdisk.data.triples import Relation, Triples
+from kbdisk.entity import Entity, Path, show
+from kbdisk.errors import ConfigError, SchemaError
+from kbdisk.experts.link_factorization import LinkPredictor, times
+from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.names import did_you_mean
+
+MAX_SIMILAR = 3  # entities that are named as reasons
+QUERIES_AT_ONCE = 512
+
+
+class LinkQuery(NamedTuple):
+    """A question for the targets of a property of an entity, or for the entities that link to it (`incoming`)."""
+
+    entity: str
+    path: Path
+    incoming: bool = False
+
+
+@dataclass(frozen=True)
+class PredictedLink:
+    """A link that is not known, with the probability that it is right if one more such link exists."""
+
+    head: str
+    path: Path
+    tail: str
+    confidence: float
+    similar: tuple[str, ...] = ()  # entities like the one asked about that have the same link
+
+    def to_json(self) -> dict[str, Any]:
+        """The link as plain data."""
+        data = {"head": self.head, "property": show(self.path), "tail": self.tail}
+        return {**data, "confidence": round(self.confidence, 6), "similar": list(self.similar)}
+
+
+class LinkQuestions:
+    """Asks a predictor about links, and finds the vectors of entities that it does not know."""
+
+    def __init__(self, predictor: LinkPredictor, schema: Schema, entities: Iterable[Entity] = ()) -> None:
+        """`entities` are those of the source at hand: their values and links place new ones, and are not predicted."""
+        self.predictor, self.schema = predictor, schema
+        self.triples = predictor.triples
+        self.entities = entities
+        self._placed: dict[str, tuple[Tensor, Tensor]] | None = None
+
+    def paths(self) -> list[Path]:
+        """The properties that links are predicted of."""
+        return [relation.path for relation in self.triples.relations if relation.is_link]
+
+    def ask(self, queries: Sequence[LinkQuery], k: int) -> list[list[PredictedLink]]:
+        """The k likeliest links for each query, the most certain first."""
+        numbers = [self._relation(query) for query in queries]
+        answers: list[list[PredictedLink]] = []
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            part = slice(start, start + QUERIES_AT_ONCE)
+            answers.extend(self._ask(queries[part], torch.tensor(numbers[part]), k))
+        return answers
+
+    def _ask(self, queries: Sequence[LinkQuery], relations: Tensor, k: int) -> list[list[PredictedLink]]:
+        nodes = [self.triples.number_of.get(query.entity) for query in queries]
+        vectors = torch.stack([self._vector(query.entity) for query in queries])
+        directions = self.predictor.factors.relations[relations]
+        known_rows, known_answers = self._known(queries, nodes, relations)
+        found, confidence = self.predictor.predict(
+            times(vectors, directions), relations, (known_rows, known_answers), k
+        )
+        return [
+            [
+                self._link(query, int(relation), int(node), float(sure), own)
+                for node, sure in zip(row.tolist(), sures.tolist(), strict=True)
+                if node >= 0
+            ]
+            for query, relation, own, row, sures in zip(queries, relations, nodes, found.nodes, confidence, strict=True)
+        ]
+
+    def _link(self, query: LinkQuery, relation: int, node: int, confidence: float, own: int | None) -> PredictedLink:
+        other = self.triples.entities[node]
+        head, tail = (other, query.entity) if query.incoming else (query.entity, other)
+        return PredictedLink(head, query.path, tail, confidence, self._similar(own, relation, node))
+
+    def _similar(self, own: int | None, relation: int, answer: int) -> tuple[str, ...]:
+        """The entities most like the one asked about, of those that have the same answer."""
+        if own is None:
+            return ()
+        count = len(self.triples.relations)
+        inverse = relation - count if relation >= count else relation + count
+        _, others = self.predictor.known.of(torch.tensor([answer]), torch.tensor([inverse]))
+        others = others[others != own]
+        if not len(others):
+            return ()
+        return tuple(self.triples.entities[node] for node in self.predictor.similar(own, others, MAX_SIMILAR).tolist())
+
+    def _relation(self, query: LinkQuery) -> int:
+        """The number of a query's relation; SchemaError for a property without links."""
+        number = self.triples.relation_of.get(Relation(query.path, True))
+        if number is None:
+            names = [show(path) for path in self.paths()]
+            hint = did_you_mean(show(query.path), names)
+            raise SchemaError(
+                show(query.path), f"expected a property with links, such as {', '.join(names[:4])}.{hint}"
+            )
+        return number + len(self.triples.relations) * query.incoming
+
+    def _vector(self, id: str) -> Tensor:
+        """The vector of an entity; of one that training did not know, by its values and links."""
+        node = self.triples.number_of.get(id)
+        if node is not None:
+            return self.predictor.factors.nodes[node]
+        placed = self._new_triples().get(id)
+        if placed is None:
+            raise ConfigError(id, "expected an entity that has a known link or value, got none.")
+        return self.predictor.place(*placed)
+
+    def _known(
+        self, queries: Sequence[LinkQuery], nodes: Sequence[int | None], relations: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The rows and the nodes of the known answers."""
+        numbers = torch.tensor([-1 if node is None else node for node in nodes])
+        rows, answers = self.predictor.known.of(numbers, relations)
+        new_rows, new_answers = [rows], [answers]
+        for row, (query, node) in enumerate(zip(queries, nodes, strict=True)):
+            if node is None:
+                own_relations, own_answers = self._new_triples()[query.entity]
+                known = own_answers[own_relations == relations[row]]
+                new_rows.append(torch.full_like(known, row))
+                new_answers.append(known)
+        return torch.cat(new_rows), torch.cat(new_answers)
+
+    def _new_triples(self) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """Of each entity that training did not know: the relations and the known nodes at their ends."""
+        if self._placed is None:
+            self._placed = new_triples(self.triples, Triples.of(self.schema, self.entities, like=self.triples))
+        return self._placed
+
+
+def new_triples(known: Triples, triples: Triples) -> dict[str, tuple[Tensor, Tensor]]:
+    """Of each entity of some triples that is not known: its relations, those of inverses included, and the known nodes at their ends."""
+    value_nodes = {key: len(known.entities) + place for place, key in enumerate(known.values)}
+    found: dict[str, list[tuple[int, int]]] = {}
+    count, entities = len(known.relations), len(triples.entities)
+    for head, relation, tail in triples.numbered.tolist():
+        number = known.relation_of.get(triples.relations[relation])
+        if number is None:
+            continue
+        head_id, end = triples.entities[head], None
+        if tail < entities:
+            tail_id = triples.entities[tail]
+            end = known.number_of.get(tail_id)
+            if tail_id not in known.number_of and head_id in known.number_of:
+                found.setdefault(tail_id, []).append((number + count, known.number_of[head_id]))
+        else:
+            end = value_nodes.get((number, triples.values[tail - entities][1]))
+        if head_id not in known.number_of and end is not None:
+            found.setdefault(head_id, []).append((number, end))
+    pairs = {id: torch.tensor(of_entity) for id, of_entity in found.items()}
+    return {id: (of_entity[:, 0], of_entity[:, 1]) for id, of_entity in pairs.items()}

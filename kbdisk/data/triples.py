@@ -1,0 +1,274 @@
+"""The triples of a knowledge base, numbered: its links, and its values as links to value nodes.
+
+A node is an entity, the target of a link, or a value of one property: a class, a label, or a range of numbers. The nodes of
+values follow those of entities, and each belongs to one relation. So a graph of triples says all that entities have, and what
+learns from triples learns from values too.
+
+n triples   E entities   N nodes, values included   P relations
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kbdisk.data.graph import linking, pattern, targets
+from kbdisk.data.parse import Reading, read_all
+from kbdisk.entity import Entity, Path
+from kbdisk.schemas.schema import Schema
+
+Edges: TypeAlias = tuple[
+    tuple[float, ...], ...
+]  # of the ranges of a property's numbers: of fine ones, and of coarse ones
+
+TYPE: Path = ("@type",)  # the relation between an entity and its classes
+MAX_RANGES = 16  # of the numbers of one property
+MIN_VALUE_COUNT = 2  # entities that have a value, below which it has no node: it would tell nothing of another entity
+
+
+class Relation(NamedTuple):
+    """A property as a relation: its path, with EACH for the places of lists, and whether its targets are entities."""
+
+    path: Path
+    is_link: bool
+
+
+@dataclass(frozen=True)
+class Triples:
+    """Triples (n, 3) of head, relation and tail, by number. Heads are entities."""
+
+    entities: tuple[str, ...]  # ids: (E,)
+    relations: tuple[Relation, ...]
+    values: tuple[tuple[int, Hashable], ...]  # the relation and the label of each value node: (N - E,)
+    numbered: Tensor  # (n, 3)
+    edges: Mapping[Path, Edges] = field(default_factory=dict)  # of the ranges of numbers
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        entities: Iterable[Entity | Reading],
+        *,
+        values: bool = True,
+        like: Triples | None = None,
+    ) -> Self:
+        """The triples of some entities, with those of their values.
+
+        The ranges of numbers are those of the triples that these are `like`, and then rare values have nodes, too.
+        """
+        readings = list(read_all(schema, entities))
+        of_class = {name: linking(schema_class.leaves()) for name, schema_class in schema.classes.items()}
+        links: list[tuple[str, Path, str]] = []
+        labels: list[tuple[str, Path, Hashable]] = []
+        numbers: dict[Path, list[tuple[str, float]]] = defaultdict(list)
+        for reading in readings:
+            labels.extend((reading.id, TYPE, name) for name in reading.classes)
+            for path, value in reading.leaves.items():
+                relation = pattern(path)
+                if path in of_class[reading.class_name] or relation in of_class[reading.class_name]:
+                    links.extend((reading.id, relation, target) for target in targets(value))
+                elif isinstance(value, int | float) and not isinstance(value, bool):
+                    numbers[relation].append((reading.id, float(value)))
+                else:
+                    labels.extend((reading.id, relation, label) for label in _labels(value))
+        if not values:
+            labels, numbers = [], defaultdict(list)
+        edges = {path: edges_of([number for _, number in pairs]) for path, pairs in numbers.items()}
+        if like is not None:
+            edges = {path: like.edges[path] for path in edges if path in like.edges}
+        for path, of_path in edges.items():
+            labels.extend(_in_ranges(path, numbers[path], of_path))
+        ids = [reading.id for reading in readings]
+        return cls._numbered(ids, links, labels, 1 if like is not None else MIN_VALUE_COUNT, edges)
+
+    @classmethod
+    def of_links(cls, links: Sequence[tuple[str, Path, str]]) -> Self:
+        """The triples of links alone."""
+        return cls._numbered([], links, [], MIN_VALUE_COUNT, {})
+
+    @classmethod
+    def _numbered(
+        cls,
+        ids: Sequence[str],
+        links: Sequence[tuple[str, Path, str]],
+        labels: Sequence[tuple[str, Path, Hashable]],
+        min_count: int,
+        edges: Mapping[Path, Edges],
+    ) -> Self:
+        heads_and_tails = (id for head, _, tail in links for id in (head, tail))
+        entities = dict.fromkeys([*ids, *heads_and_tails])
+        relations = dict.fromkeys(Relation(path, True) for _, path, _ in links)
+        counts = Counter((path, label) for _, path, label in labels)
+        kept = [(head, path, label) for head, path, label in labels if counts[path, label] >= min_count]
+        relations |= dict.fromkeys(Relation(path, False) for _, path, _ in kept)
+        number = {id: place for place, id in enumerate(entities)}
+        relation = {known: place for place, known in enumerate(relations)}
+        values: dict[tuple[int, Hashable], int] = {}
+        numbered = [(number[head], relation[Relation(path, True)], number[tail]) for head, path, tail in links]
+        for head, path, label in kept:
+            own = relation[Relation(path, False)]
+            numbered.append((number[head], own, values.setdefault((own, label), len(number) + len(values))))
+        unique = np.unique(np.array(numbered, dtype=np.int64).reshape(-1, 3), axis=0)
+        return cls(tuple(entities), tuple(relations), tuple(values), torch.from_numpy(unique), edges)
+
+    def __len__(self) -> int:
+        return len(self.numbered)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, those of values included."""
+        return len(self.entities) + len(self.values)
+
+    @cached_property
+    def number_of(self) -> Mapping[str, int]:
+        """The number of each entity."""
+        return {id: number for number, id in enumerate(self.entities)}
+
+    @cached_property
+    def relation_of(self) -> Mapping[Relation, int]:
+        """The number of each relation."""
+        return {relation: number for number, relation in enumerate(self.relations)}
+
+    @cached_property
+    def is_link(self) -> Tensor:
+        """(P,) whether the targets of a relation are entities."""
+        return torch.tensor([relation.is_link for relation in self.relations], dtype=torch.bool)
+
+    @property
+    def links(self) -> Tensor:
+        """(n, 3) the triples whose tail is an entity."""
+        return self.numbered[self.is_link[self.numbered[:, 1]]]
+
+    def only(self, kept: Tensor) -> Triples:
+        """The same nodes and relations with some of the triples (n,)."""
+        return replace(self, numbered=self.numbered[kept])
+
+    def number(self, links: Iterable[tuple[str, Path, str]]) -> Tensor:
+        """(m, 3) those of some links whose entities and relation are known."""
+        rows = [
+            (self.number_of[head], self.relation_of[Relation(path, True)], self.number_of[tail])
+            for head, path, tail in links
+            if head in self.number_of and tail in self.number_of and Relation(path, True) in self.relation_of
+        ]
+        return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)
+
+
+def with_inverses(numbered: Tensor, relations: int) -> Tensor:
+    """(2n, 3) triples, and each once more from its tail to its head by the inverse relation: its number + P."""
+    return torch.cat([numbered, torch.stack([numbered[:, 2], numbered[:, 1] + relations, numbered[:, 0]], 1)])
+
+
+class Answers:
+    """The known answers to queries (node, relation): the tails of triples, those of inverse relations included."""
+
+    def __init__(self, triples: Tensor, relations: int) -> None:
+        both = with_inverses(triples, relations)
+        self.width = 2 * relations
+        keys = both[:, 0] * self.width + both[:, 1]
+        order = keys.argsort()
+        self.keys, self.tails = keys[order], both[order, 2]
+
+    def of(self, nodes: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
+        """(m,) rows of the queries (q,), and (m,) the known answers of those rows."""
+        keys = nodes * self.width + relations
+        first, end = (torch.searchsorted(self.keys, keys, right=right) for right in (False, True))
+        counts = end - first
+        rows = torch.arange(len(keys)).repeat_interleave(counts)
+        within = torch.arange(len(rows)) - (counts.cumsum(0) - counts).repeat_interleave(counts)
+        return rows, self.tails[first[rows] + within]
+
+
+def leaks(links: Tensor, held_out: Tensor, relations: int, share: float = 0.9, least: int = 3) -> Tensor:
+    """(n,) whether a link says the same as a held-out one: by the same or an inverse relation, in either direction.
+
+    Two relations say the same where at least a `share` of the pairs of the rarer one are pairs of the other.
+    """
+    size = int(torch.cat([links[:, [0, 2]], held_out[:, [0, 2]]]).max()) + 1 if len(links) + len(held_out) else 1
+    both = with_inverses(torch.cat([links, held_out]), relations)
+    pairs = both[:, 0] * size + both[:, 2]
+    same = _equivalent(pairs, both[:, 1], relations, share, least)
+    held = with_inverses(held_out, relations)
+    held_pairs = held[:, 0] * size + held[:, 2]
+    order = held_pairs.argsort()
+    held_pairs, held_relations = held_pairs[order], held[order, 1]
+    keys = links[:, 0] * size + links[:, 2]
+    first, end = (torch.searchsorted(held_pairs, keys, right=right) for right in (False, True))
+    counts = end - first
+    rows = torch.arange(len(keys)).repeat_interleave(counts)
+    within = torch.arange(len(rows)) - (counts.cumsum(0) - counts).repeat_interleave(counts)
+    is_leak = same[links[rows, 1], held_relations[first[rows] + within]]
+    return torch.zeros(len(links), dtype=torch.bool).index_fill(0, rows[is_leak], True)
+
+
+def _equivalent(pairs: Tensor, relation: Tensor, relations: int, share: float, least: int) -> Tensor:
+    """(2P, 2P) whether two relations hold between the same nodes."""
+    order = pairs.argsort(stable=True)
+    pairs, relation = pairs[order], relation[order]
+    shared = torch.zeros(2 * relations, 2 * relations, dtype=torch.long)
+    _, counts = pairs.unique_consecutive(return_counts=True)
+    starts = counts.cumsum(0) - counts
+    for ahead in range(int(counts.max()) if len(counts) else 0):  # the pairs of relations of each pair of nodes
+        first = starts[counts > ahead] + ahead
+        for behind in range(int(counts.max())):
+            has_both = counts[counts > ahead] > behind
+            ones = torch.ones(int(has_both.sum()), dtype=torch.long)
+            second = (starts[counts > ahead] + behind)[has_both]
+            shared.index_put_((relation[first[has_both]], relation[second]), ones, accumulate=True)
+    own = shared.diagonal()
+    rarer = torch.minimum(own[:, None], own[None, :])
+    return (shared >= share * rarer) & (rarer >= least)
+
+
+def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tuple[Triples, Tensor]:
+    """The triples without a random part of the links, nor what says the same, and these links (m, 3).
+
+    The head and the tail of each held-out link keep another triple, so that something is known of both.
+    """
+    is_link = triples.is_link[triples.numbered[:, 1]]
+    places = is_link.nonzero()[:, 0]
+    order = torch.randperm(len(places), generator=torch.Generator().manual_seed(seed))
+    left = torch.bincount(torch.cat([triples.numbered[:, 0], triples.numbered[:, 2]]), minlength=triples.nodes).tolist()
+    chosen: list[int] = []
+    wanted = min(int(share * len(places)), most)
+    for place in places[order].tolist():
+        if len(chosen) >= wanted:
+            break
+        head, _, tail = triples.numbered[place].tolist()
+        if left[head] > 1 and left[tail] > 1:
+            left[head] -= 1
+            left[tail] -= 1
+            chosen.append(place)
+    held_out = triples.numbered[chosen]
+    kept = torch.ones(len(triples), dtype=torch.bool).index_fill(0, torch.tensor(chosen, dtype=torch.long), False)
+    says_the_same = torch.zeros_like(kept)
+    says_the_same[is_link] = leaks(triples.numbered[is_link], held_out, len(triples.relations))
+    return triples.only(kept & ~says_the_same), held_out
+
+
+def _labels(value: Any) -> Iterator[Hashable]:
+    """The labels of a leaf that is no link and no number."""
+    items: Collection[Any] = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    yield from (item for item in items if isinstance(item, str | bool))
+
+
+def edges_of(numbers: Sequence[float]) -> Edges:
+    """The edges of equally frequent ranges of numbers: of fine ones, and of coarse ones."""
+    return tuple(
+        tuple(np.unique(np.quantile(numbers, np.linspace(0, 1, ranges + 1)[1:-1])).tolist())
+        for ranges in (MAX_RANGES, MAX_RANGES // 4)
+    )
+
+
+def _in_ranges(path: Path, pairs: Sequence[tuple[str, float]], edges: Edges) -> Iterator[tuple[str, Path, Hashable]]:
+    """Each entity with the ranges that its number is in, as labels."""
+    numbers = np.array([number for _, number in pairs])
+    for level, of_level in enumerate(edges):
+        places = np.searchsorted(of_level, numbers, side="right").tolist()
+        yield from ((id, path, (level, place)) for (id, _), place in zip(pairs, places, strict=True))

@@ -1,0 +1,102 @@
+"""Links: filtered ranks in both directions, by property, and the calibration of the confidence of predicted links.
+
+A link (head, property, tail) asks two questions: for its tail, and for its head. The rank of the right answer is that among all
+entities, without other known answers; of entities with equal scores half come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kbdisk.data.triples import Answers, Triples, with_inverses
+from kbdisk.entity import show
+from kbdisk.evaluation.calibration import Line
+from kbdisk.experts.link_factorization import Confidence, Fitted, HeldOut, LinkPredictor, ranks
+
+TAIL, HEAD, BOTH = "tail", "head", "both"  # what is asked for
+MAX_CALIBRATED = 1000  # queries that confidence is calibrated on
+
+
+@dataclass(frozen=True)
+class LinkScore:
+    """How well the links of a property are predicted in one direction, or in both."""
+
+    property: str  # empty: all
+    asked: str
+    n: int
+    mrr: float  # the mean reciprocal rank
+    hits_1: float  # the share of right answers that come first
+    hits_3: float
+    hits_10: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The score as plain data."""
+        return asdict(self)
+
+
+def link_scores(links: Tensor, ranks_of_links: Tensor, triples: Triples) -> list[LinkScore]:
+    """The scores of links (m, 3) by their ranks (2m,), first those of tails: of all, and of each property, the most frequent first."""
+    relation = links[:, 1]
+    by_count = torch.bincount(relation, minlength=len(triples.relations))
+    scores = list(_directions("", ranks_of_links.reshape(2, -1)))
+    for number in by_count.argsort(descending=True, stable=True).tolist():
+        if by_count[number]:
+            name = show(triples.relations[number].path)
+            scores.extend(_directions(name, ranks_of_links.reshape(2, -1)[:, relation == number]))
+    return scores
+
+
+def _directions(name: str, of_directions: Tensor) -> Iterator[LinkScore]:
+    """The scores of ranks (2, m), of tails and of heads."""
+    for asked, values in ((BOTH, of_directions.flatten()), (TAIL, of_directions[0]), (HEAD, of_directions[1])):
+        values = values.double()
+        hits = (float((values <= most).double().mean()) for most in (1, 3, 10))
+        yield LinkScore(name, asked, len(values), float((1 / values).mean()), *hits)
+
+
+def held_out_scores(predictor: LinkPredictor) -> list[LinkScore]:
+    """The scores of the links that were held out, before they were learnt from."""
+    return link_scores(predictor.held_out, predictor.held_out_ranks, predictor.triples)
+
+
+def scores_of(predictor: LinkPredictor, links: Tensor) -> list[LinkScore]:
+    """The scores of further links (m, 3). The predictor's own links, and these, are known answers."""
+    relations = len(predictor.triples.relations)
+    known = Answers(torch.cat([predictor.triples.links, links]), relations)
+    asked = with_inverses(links, relations)
+    return link_scores(
+        links, ranks(predictor.factors, asked, known, len(predictor.triples.entities)), predictor.triples
+    )
+
+
+def calibrated(fitted: Fitted, triples: Triples) -> LinkPredictor:
+    """The predictor of links, with a confidence that is calibrated on links that were held out.
+
+    The likeliest answers to the questions of a held-out link are right where they are the link. So the confidence is that of an
+    entity that has one more such link than is known.
+    """
+    held_out = fitted.held_out
+    confidence = confidence_of(held_out, triples)
+    return LinkPredictor(triples, fitted.factors, fitted.strength, confidence, held_out.links, held_out.ranks)
+
+
+def confidence_of(held_out: HeldOut, triples: Triples) -> Confidence:
+    """The line of confidence, with an offset for each property and direction as far as held-out links support it."""
+    chosen = torch.randperm(len(held_out.relations), generator=torch.Generator().manual_seed(0))[:MAX_CALIBRATED]
+    relations, is_right = held_out.relations[chosen], held_out.is_right[chosen]
+    width = is_right.shape[1]
+    keys = [(str(number), "") for number in relations.repeat_interleave(width).tolist()]
+    probability = held_out.probability[chosen].double().flatten().numpy()
+    truth = is_right.double().flatten().numpy()
+    line = Line.fit(keys, probability, truth, np.ones(len(keys)))
+    offsets = torch.zeros(2 * len(triples.relations), dtype=torch.float64)
+    for (number, _), offset in line.offsets.items():
+        offsets[int(number)] = offset
+    slope, intercept = (torch.tensor(number, dtype=torch.float64) for number in (line.slope, line.intercept))
+    return Confidence(slope, intercept, offsets)

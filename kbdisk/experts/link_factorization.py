@@ -1,0 +1,474 @@
+"""Links by factorisation: ComplEx with N3 regularisation and relation prediction, for links in both directions.
+
+A node has a complex vector, and so has a relation and its inverse. A query (node, relation) is the product of both vectors, and
+its answers are scored by their real inner products with it: (Trouillon et al. 2016; Lacroix et al. 2018, N3; Chen et al. 2021,
+relation prediction). Values are nodes too, so that what an entity has helps to place it (see kbdisk.data.triples).
+
+The loss of a triple is the cross-entropy of its tail among all nodes. Triples with the same query share a score of each node:
+the loss of a query with k answers is k times its log-normalisation, less the answers' scores. This is the sum over its triples,
+at the price of one; the gradient is written out, as it is two products of matrices. Of many nodes a part is drawn at each step.
+
+A complex vector is stored as its real parts, then its imaginary parts.
+
+n triples   q queries   N nodes   P relations   2R numbers of a vector
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from kbdisk.data.triples import Answers, Triples, held_out_links, with_inverses
+from kbdisk.experts.base import Report, ignored
+from kbdisk.experts.config import LinkFactorizationConfig
+
+STRENGTHS = (0.005, 0.015, 0.05)  # of N3, of which the best for held-out links is taken
+TRIAL_SHARE = 0.08  # of the time, for each of them
+FINAL_SHARE = 0.1  # of the time, with the held-out links
+HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
+RATE, INITIAL_SCALE, TINY = 0.1, 0.1, 1e-10  # of Adagrad
+QUERIES_PER_STEP, MAX_ANSWERS = 400, 16  # answers of a query in one step: the rest are in further steps of an epoch
+RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
+PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
+MAX_SCORES = 1 << 24  # that are computed at once
+CALIBRATED = 10  # answers to a held-out query that confidence is calibrated on
+MIN_PROBABILITY = 1e-9
+UNLIMITED_EPOCHS = 60  # where there is no time limit
+
+
+def times(x: Tensor, y: Tensor) -> Tensor:
+    """(n, 2R) the complex product."""
+    (a, b), (c, d) = x.chunk(2, 1), y.chunk(2, 1)
+    return torch.cat([a * c - b * d, a * d + b * c], 1)
+
+
+def times_conjugate(x: Tensor, y: Tensor) -> Tensor:
+    """(n, 2R) the complex product of x with the conjugate of y."""
+    (a, b), (c, d) = x.chunk(2, 1), y.chunk(2, 1)
+    return torch.cat([a * c + b * d, b * c - a * d], 1)
+
+
+def cubes(x: Tensor) -> Tensor:
+    """(n,) the sum of the cubes of the moduli: N3."""
+    real, imaginary = x.chunk(2, 1)
+    return (real * real + imaginary * imaginary).pow(1.5).sum(1)
+
+
+def gradient_of_cubes(x: Tensor) -> Tensor:
+    """(n, 2R)"""
+    real, imaginary = x.chunk(2, 1)
+    modulus = 3 * (real * real + imaginary * imaginary).sqrt()
+    return torch.cat([modulus * real, modulus * imaginary], 1)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The vectors of nodes (N, 2R), and of relations and their inverses (2P, 2R)."""
+
+    nodes: Tensor
+    relations: Tensor
+
+    def rounded(self) -> Factors:
+        """The factors in half precision, as they are stored, in single precision."""
+        return Factors(self.nodes.half().float(), self.relations.half().float())
+
+    def queries(self, nodes: Tensor, relations: Tensor) -> Tensor:
+        """(q, 2R)"""
+        return times(self.nodes[nodes], self.relations[relations])
+
+    def scores(self, queries: Tensor, candidates: slice | Tensor) -> Tensor:
+        """(q, C) the score of each candidate node."""
+        return queries @ self.nodes[candidates].T
+
+    def place(self, relations: Tensor, answers: Tensor, candidates: slice, strength: float) -> Tensor:
+        """(2R,) the vector of a new node with triples (n,): relations, those of inverses included, and the nodes at their ends.
+
+        The loss of its triples is convex in it, as all else stays.
+        """
+        distinct, place = relations.unique(return_inverse=True)
+        counts = torch.bincount(place).float()[:, None]
+        matrix, vectors = self.relations[distinct], self.nodes[candidates]
+        vector, squares = torch.zeros_like(self.nodes[:1]), torch.zeros_like(self.nodes[:1])
+        wanted = torch.zeros_like(matrix).index_add_(0, place, self.nodes[answers])  # (d, 2R)
+        for step in range(PLACING_STEPS):
+            queries = times(vector.expand_as(matrix), matrix)
+            expected = counts * ((queries @ vectors.T).softmax(1) @ vectors)
+            gradient = times_conjugate(expected - wanted, matrix).sum(0, keepdim=True) / len(answers)
+            gradient += strength * gradient_of_cubes(vector)
+            squares += gradient * gradient
+            rate = PLACING_RATE * (1 - step / PLACING_STEPS)
+            vector = vector - rate * gradient / (squares.sqrt() + TINY)
+        return vector[0]
+
+
+# ---------------------------------------------------------------- training
+
+
+class FactorTrainer:
+    """The training of factors by Adagrad, in epochs over all queries, resumable at any step."""
+
+    def __init__(self, triples: Triples, rank: int, strength: float, seed: int, max_scored: int) -> None:
+        self.strength, self.max_scored = strength, max_scored
+        self.entities, self.relations_count = len(triples.entities), len(triples.relations)
+        self.generator = torch.Generator().manual_seed(seed)
+        shape = triples.nodes, 2 * rank
+        self.nodes = torch.randn(shape, generator=self.generator) * INITIAL_SCALE
+        self.relations = torch.randn((2 * self.relations_count, 2 * rank), generator=self.generator) * INITIAL_SCALE
+        self.node_squares, self.relation_squares = torch.zeros_like(self.nodes), torch.zeros_like(self.relations)
+        self.epochs = 0
+        self.learn_from(triples)
+
+    @property
+    def factors(self) -> Factors:
+        """The factors as they are now; later steps change them."""
+        return Factors(self.nodes, self.relations)
+
+    def learn_from(self, triples: Triples) -> None:
+        """Learn from these triples of the same nodes from now on."""
+        links = with_inverses(triples.links, self.relations_count)
+        values = triples.numbered[~triples.is_link[triples.numbered[:, 1]]]
+        self.sides = [
+            _Queries(numbered, candidates, 2 * self.relations_count)
+            for numbered, candidates in (
+                (links, slice(0, self.entities)),
+                (values, slice(self.entities, triples.nodes)),
+            )
+            if len(numbered)
+        ]
+        self._steps: Iterator[tuple[_Queries, Tensor]] = iter(())
+
+    def run(
+        self, seconds: float | None, epochs: int = UNLIMITED_EPOCHS, report: Callable[[float], None] | None = None
+    ) -> None:
+        """Take steps for some seconds, or else for some epochs."""
+        start, first = time.monotonic(), self.epochs
+        while True:
+            spent = time.monotonic() - start
+            if (seconds is not None and spent >= seconds) or (seconds is None and self.epochs >= first + epochs):
+                return
+            if report is not None:
+                report(spent / seconds if seconds else (self.epochs - first) / epochs)
+            step = next(self._steps, None)
+            if step is None:
+                self._steps = self._epoch()
+                self.epochs += 1
+                step = next(self._steps, None)
+                if step is None:
+                    return
+            self._step(*step)
+
+    def _epoch(self) -> Iterator[tuple[_Queries, Tensor]]:
+        """The steps of one epoch: each its side, and pieces of queries."""
+        steps = []
+        for side in self.sides:
+            side.shuffle(self.generator)
+            order = torch.randperm(len(side.counts), generator=self.generator)
+            steps += [(side, pieces) for pieces in order.split(QUERIES_PER_STEP)]
+        for place in torch.randperm(len(steps), generator=self.generator).tolist():
+            yield steps[place]
+
+    def _step(self, side: _Queries, pieces: Tensor) -> None:
+        head, relation, rows, tail, counts = side.take(pieces)
+        candidates, column, log_weight = self._candidates(side.candidates, tail)
+        total = float(len(tail))
+        x, r, candidate_vectors = self.nodes[head], self.relations[relation], self.nodes[candidates]
+        queries = times(x, r)
+        probabilities = queries @ candidate_vectors.T
+        if log_weight is not None:
+            probabilities += log_weight
+        probabilities = probabilities.softmax(1).mul_(counts[:, None] / total)
+        slots = rows * probabilities.shape[1] + column
+        probabilities.view(-1).index_add_(0, slots, torch.full_like(slots, -1 / total, dtype=probabilities.dtype))
+        of_candidates = probabilities.T @ queries
+        of_queries = probabilities @ candidate_vectors
+        of_heads, of_relations = times_conjugate(of_queries, r), times_conjugate(of_queries, x)
+        weight = self.strength * counts[:, None] / total
+        of_heads += weight * gradient_of_cubes(x)
+        of_relations += weight * gradient_of_cubes(r)
+        of_tails = self.strength / total * gradient_of_cubes(self.nodes[tail])
+        relations_gradient = torch.zeros_like(self.relations).index_add_(0, relation, of_relations)
+        parts = [(head, of_heads), (tail, of_tails)]
+        parts += self._relation_prediction(head[rows], relation[rows], tail, total, relations_gradient)
+        self._descend_nodes(candidates, of_candidates, parts)
+        _descend(self.relations, self.relation_squares, relations_gradient)
+
+    def _relation_prediction(
+        self, head: Tensor, relation: Tensor, tail: Tensor, total: float, gradient: Tensor
+    ) -> list[tuple[Tensor, Tensor]]:
+        """The gradient of predicting the relation of a head and a tail: added to that of relations, and those of nodes."""
+        is_forward = relation < self.relations_count
+        head, relation, tail = head[is_forward], relation[is_forward], tail[is_forward]
+        if not len(head):
+            return []
+        x, y, r = self.nodes[head], self.nodes[tail], self.relations[: self.relations_count]
+        queries = times_conjugate(y, x)  # the score is the real part of x r conj(y), the inner product of r with this
+        probabilities = (queries @ r.T).softmax(1)
+        probabilities[torch.arange(len(head)), relation] -= 1
+        probabilities *= RELATION_WEIGHT / total
+        gradient[: self.relations_count] += probabilities.T @ queries
+        of_queries = probabilities @ r
+        return [(tail, times(of_queries, x)), (head, times_conjugate(y, of_queries))]
+
+    def _candidates(self, of_side: slice, tails: Tensor) -> tuple[slice | Tensor, Tensor, Tensor | None]:
+        """The nodes that are scored, the columns of the tails, and the logarithm of the nodes that each stands for."""
+        size = of_side.stop - of_side.start
+        if size <= self.max_scored:
+            return of_side, tails - of_side.start, None
+        own = tails.unique()
+        drawn = torch.randint(of_side.start, of_side.stop, (self.max_scored,), generator=self.generator)
+        drawn = drawn[~torch.isin(drawn, own)].unique()
+        candidates = torch.cat([own, drawn])
+        log_weight = torch.zeros(len(candidates))
+        log_weight[len(own) :] = torch.tensor((size - len(own)) / max(len(drawn), 1)).log()
+        return candidates, torch.searchsorted(own, tails), log_weight
+
+    def _descend_nodes(
+        self, candidates: slice | Tensor, of_candidates: Tensor, parts: list[tuple[Tensor, Tensor]]
+    ) -> None:
+        """One step of Adagrad of the nodes that have a gradient."""
+        if isinstance(candidates, slice):
+            gradient = torch.zeros_like(self.nodes)
+            gradient[candidates] = of_candidates
+            for nodes, of_nodes in parts:
+                gradient.index_add_(0, nodes, of_nodes)
+            _descend(self.nodes, self.node_squares, gradient)
+            return
+        changed, place = torch.cat([candidates, *(nodes for nodes, _ in parts)]).unique(return_inverse=True)
+        gradient = torch.zeros(len(changed), self.nodes.shape[1])
+        gradient.index_add_(0, place, torch.cat([of_candidates, *(of_nodes for _, of_nodes in parts)]))
+        values, squares = self.nodes[changed], self.node_squares[changed]
+        _descend(values, squares, gradient)
+        self.nodes[changed], self.node_squares[changed] = values, squares
+
+
+def _descend(values: Tensor, squares: Tensor, gradient: Tensor) -> None:
+    """One step of Adagrad, in place."""
+    squares.addcmul_(gradient, gradient)
+    values.addcdiv_(gradient, squares.sqrt().add_(TINY), value=-RATE)
+
+
+class _Queries:
+    """Triples by their queries, in pieces of at most `MAX_ANSWERS` answers."""
+
+    def __init__(self, numbered: Tensor, candidates: slice, width: int) -> None:
+        self.candidates = candidates
+        keys = numbered[:, 0] * width + numbered[:, 1]
+        order = keys.argsort(stable=True)
+        self.numbered, keys = numbered[order], keys[order]
+        _, answers = keys.unique_consecutive(return_counts=True)
+        starts = (answers.cumsum(0) - answers).repeat_interleave(answers)
+        self.query = torch.arange(len(answers)).repeat_interleave(answers)
+        piece = self.query * len(keys) + (torch.arange(len(keys)) - starts) // MAX_ANSWERS
+        _, self.counts = piece.unique_consecutive(return_counts=True)  # (pieces,)
+        self.starts = self.counts.cumsum(0) - self.counts
+
+    def shuffle(self, generator: torch.Generator) -> None:
+        """Draw anew which answers of a query are in the same piece."""
+        order = torch.randperm(len(self.query), generator=generator)
+        self.numbered = self.numbered[order[self.query[order].argsort(stable=True)]]
+
+    def take(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The heads and relations (q,) of some pieces; the rows and tails (n,) of their answers; how many each has (q,)."""
+        counts, starts = self.counts[pieces], self.starts[pieces]
+        rows = torch.arange(len(pieces)).repeat_interleave(counts)
+        within = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
+        tail = self.numbered[starts[rows] + within, 2]
+        first = self.numbered[starts]
+        return first[:, 0], first[:, 1], rows, tail, counts.float()
+
+
+# ---------------------------------------------------------------- ranks
+
+
+def ranks(factors: Factors, asked: Tensor, known: Answers, entities: int) -> Tensor:
+    """(m,) the filtered rank of the tail of each triple (m, 3) among entities: other known answers are left out.
+
+    Of nodes with equal scores half come first, which is the mean over random orders.
+    """
+    parts = []
+    for triples in asked.split(max(MAX_SCORES // max(entities, 1), 1)):
+        scores = factors.scores(factors.queries(triples[:, 0], triples[:, 1]), slice(0, entities))
+        own = scores.gather(1, triples[:, 2:])
+        rows, answers = known.of(triples[:, 0], triples[:, 1])
+        scores[rows, answers] = -torch.inf
+        parts.append(1 + (scores > own).sum(1) + (scores == own).sum(1) / 2)
+    return torch.cat([torch.zeros(0), *parts])
+
+
+def mean_reciprocal_rank(factors: Factors, held_out: Tensor, known: Answers, triples: Triples) -> float:
+    """That of held-out links (m, 3), of both directions."""
+    asked = with_inverses(held_out, len(triples.relations))
+    return float((1 / ranks(factors, asked, known, len(triples.entities))).mean()) if len(asked) else 0.0
+
+
+# ---------------------------------------------------------------- predictions
+
+
+class Candidates(NamedTuple):
+    """The likeliest answers to queries, best first. Where a query has fewer than k, the rest are -1 with probability 0."""
+
+    nodes: Tensor  # (q, k)
+    probability: Tensor  # (q, k) among all entities, but for the known answers
+
+
+def candidates(factors: Factors, queries: Tensor, known: tuple[Tensor, Tensor], entities: int, k: int) -> Candidates:
+    """The k likeliest answers to queries (q, 2R), without `known` answers: their rows (m,) and nodes (m,).
+
+    Entities are scored in parts, so that what is kept does not grow with their number.
+    """
+    rows, answers = known
+    order = answers.argsort()
+    rows, answers = rows[order], answers[order]
+    size = max(MAX_SCORES // max(len(queries), 1), 1)
+    best = torch.full((len(queries), 0), -torch.inf)
+    nodes = torch.zeros((len(queries), 0), dtype=torch.long)
+    log_total = torch.full((len(queries),), -torch.inf)
+    for start in range(0, entities, size):
+        end = min(start + size, entities)
+        scores = factors.scores(queries, slice(start, end))
+        first, last = torch.searchsorted(answers, torch.tensor([start, end])).tolist()
+        scores[rows[first:last], answers[first:last] - start] = -torch.inf
+        log_total = torch.logaddexp(log_total, scores.logsumexp(1))
+        of_part = scores.topk(min(k, end - start), 1)
+        best, nodes = torch.cat([best, of_part.values], 1), torch.cat([nodes, of_part.indices + start], 1)
+        kept = best.topk(min(k, best.shape[1]), 1)
+        best, nodes = kept.values, nodes.gather(1, kept.indices)
+    probability = (best - log_total[:, None]).exp().nan_to_num(0.0)
+    return Candidates(nodes.masked_fill(best == -torch.inf, -1), probability)
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The line from the log odds of a candidate to those of being right, with an offset for each relation and its inverse."""
+
+    slope: Tensor  # ()
+    intercept: Tensor  # ()
+    offsets: Tensor  # (2P,)
+
+    def __call__(self, relations: Tensor, probability: Tensor) -> Tensor:
+        """(q, k) of candidates (q, k) for queries with these relations (q,)."""
+        odds = probability.double().clamp(MIN_PROBABILITY, 1 - MIN_PROBABILITY).logit()
+        return (self.intercept + self.slope * odds + self.offsets[relations][:, None]).sigmoid()
+
+
+@dataclass(frozen=True, eq=False)
+class LinkPredictor:
+    """Factors of the triples of a knowledge base, by which links are predicted."""
+
+    triples: Triples
+    factors: Factors
+    strength: float  # of the regularisation
+    confidence: Confidence
+    held_out: Tensor  # (m, 3) links
+    held_out_ranks: Tensor  # (2m,) in both directions, before they were learnt from
+
+    def __len__(self) -> int:
+        """How many properties have links."""
+        return int(self.triples.is_link.sum())
+
+    @cached_property
+    def known(self) -> Answers:
+        """The known answers to all queries."""
+        return Answers(self.triples.links, len(self.triples.relations))
+
+    def to(self, device: torch.device) -> LinkPredictor:
+        """Itself: links are predicted on the CPU."""
+        return self
+
+    def predict(
+        self, queries: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], k: int
+    ) -> tuple[Candidates, Tensor]:
+        """The k likeliest answers to queries (q, 2R), and their confidence (q, k)."""
+        found = candidates(self.factors, queries, known, len(self.triples.entities), k)
+        return found, self.confidence(relations, found.probability)
+
+    def place(self, relations: Tensor, answers: Tensor) -> Tensor:
+        """(2R,) the vector of an entity that training did not know, by its triples (n,) with known nodes."""
+        return self.factors.place(relations, answers, slice(0, self.triples.nodes), self.strength)
+
+    def similar(self, node: int, among: Tensor, k: int) -> Tensor:
+        """(k,) the nodes among some that are most like a node, best first, by the angle between their vectors."""
+        vectors = torch.nn.functional.normalize(self.factors.nodes[among], dim=1)
+        likeness = vectors @ torch.nn.functional.normalize(self.factors.nodes[node], dim=0)
+        return among[likeness.topk(min(k, len(among))).indices]
+
+
+# ---------------------------------------------------------------- fit
+
+
+class HeldOut(NamedTuple):
+    """Links that were held out, and what was predicted of them before they were learnt from."""
+
+    links: Tensor  # (m, 3)
+    ranks: Tensor  # (2m,) in both directions
+    relations: Tensor  # (2m,) those of inverses included
+    probability: Tensor  # (2m, k) of the likeliest answers
+    is_right: Tensor  # (2m, k) whether they are the held-out one
+
+
+class Fitted(NamedTuple):
+    """Factors, the strength of their regularisation, and what they predicted of held-out links."""
+
+    factors: Factors
+    strength: float
+    held_out: HeldOut
+    epochs: int
+
+
+def fit(
+    triples: Triples,
+    config: LinkFactorizationConfig,
+    seed: int = 0,
+    seconds: float | None = None,
+    report: Report = ignored,
+) -> Fitted:
+    """The factors of triples, within some seconds.
+
+    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on,
+    and at the end the held-out links are learnt too.
+    """
+    learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
+    known = Answers(triples.links, len(triples.relations))
+    trainers = [
+        FactorTrainer(learnt, config.rank, strength, seed, config.max_scored)
+        for strength in (STRENGTHS if len(held_out) else STRENGTHS[1:2])
+    ]
+    shares = [*([TRIAL_SHARE] * len(trainers) if len(trainers) > 1 else [])]
+    main = 1 - sum(shares) - FINAL_SHARE
+    done = 0.0
+
+    def part(trainer: FactorTrainer, share: float) -> None:
+        def of_part(fraction: float) -> None:
+            report(int(1000 * (done + share * min(fraction, 1.0))), 1000)
+
+        nonlocal done
+        trainer.run(None if seconds is None else share * seconds, max(round(share * UNLIMITED_EPOCHS), 1), of_part)
+        done += share
+
+    for trainer, share in zip(trainers, shares, strict=False):
+        part(trainer, share)
+    best = max(trainers, key=lambda trainer: mean_reciprocal_rank(trainer.factors, held_out, known, triples))
+    trainers.clear()
+    part(best, main)
+    predicted = _predicted(best.factors, held_out, known, triples)
+    best.learn_from(triples)
+    part(best, FINAL_SHARE)
+    return Fitted(best.factors.rounded(), best.strength, predicted, best.epochs)
+
+
+def _predicted(factors: Factors, held_out: Tensor, known: Answers, triples: Triples) -> HeldOut:
+    """The ranks of held-out links, and the likeliest answers in their places."""
+    asked = with_inverses(held_out, len(triples.relations))
+    entities = len(triples.entities)
+    rows, answers = known.of(asked[:, 0], asked[:, 1])
+    is_other = answers != asked[rows, 2]
+    queries = factors.queries(asked[:, 0], asked[:, 1])
+    found = candidates(factors, queries, (rows[is_other], answers[is_other]), entities, CALIBRATED)
+    is_right = found.nodes == asked[:, 2:]
+    return HeldOut(held_out, ranks(factors, asked, known, entities), asked[:, 1], found.probability, is_right)
