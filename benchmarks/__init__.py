@@ -84,6 +84,7 @@ SCRIPTS = {
     "consistency": Script("benchmarks.consistency", "Whether constraints hold in the output as in the input."),
     "review-rounds": Script("benchmarks.review_rounds", "Rounds of completion, review and apply."),
     "shift": Script("benchmarks.shift", "Confidence on entities unlike the training data."),
+    "links": Script("benchmarks.links", "Links in both directions, beside a plain factorisation."),
     "io": Script("benchmarks.io", "How fast sources are read, against the libraries beneath."),
     "infer": Script("benchmarks.infer", "What inferring a schema costs beside loading alone."),
     "train": Script("benchmarks.train", "How fast a training step is, against a plain network."),

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from kbdisk.completion.links import LinkQuestions
     from kbdisk.completion.reasons import Why
     from kbdisk.evaluation.drift import Drift
+    from kbdisk.evaluation.links import LinkEvaluation
+    from kbdisk.experts.link_factorization import LinkPredictor
 
 CountCallback = Callable[[int, int], None]  # how many are done, of how many
 MAX_CLASSES_SHOWN = 5  # in the line of a model
@@ -64,6 +66,21 @@ class Model:
     def record(self) -> Record:
         """Facts about its training, and its quality on held-out values."""
         return self.trained.record
+
+    @property
+    def links(self) -> LinkPredictor:
+        """Its predictor of links; ConfigError where it has none."""
+        predictor: LinkPredictor | None = self.trained.experts.get("link_factorization")
+        if predictor is None:
+            raise ConfigError(
+                "the model", "expected one that predicts links, got one whose source has too few of them."
+            )
+        return predictor
+
+    @property
+    def predicts_links(self) -> bool:
+        """Whether `predict_links` has an answer."""
+        return "link_factorization" in self.trained.experts
 
     def is_of(self, loaded: LoadedSource) -> bool:
         """Whether it was trained on these very sources, as far as is recorded: then the number of a row identifies it."""
@@ -214,6 +231,16 @@ class Model:
         scores = pandas.DataFrame(map(_with_baseline_columns, rows))
         scores.attrs["drift"] = Drift.of(self.trained.codec, sides.compared, asked.classes).to_json()
         return scores
+
+    def evaluate_links(self, kb: Knowledge) -> LinkEvaluation:
+        """How well links are predicted, in both directions: filtered ranks, by property; see kbdisk.evaluation.links.
+
+        Scored are the links of a knowledge base that the model does not know. Where it knows all, as in its training data, those
+        that were held out in training are scored as they were before the model learnt from them.
+        """
+        from kbdisk.evaluation.links import evaluate_links
+
+        return evaluate_links(self.links, self.schema, self._loaded(kb).entities)
 
     def drift(self, kb: Knowledge, *, classes: Iterable[str] = ()) -> Drift:
         """What in a knowledge base is unlike the training data: `rows()`, `to_json()`; false where nothing is."""

@@ -14,6 +14,7 @@ from kbdisk.cli import screen
 from kbdisk.cli.drift import show_drift
 from kbdisk.cli.options import (
     device_option,
+    given_parameters,
     open_model,
     open_source,
     source_options,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kbdisk.evaluation.curve import Curve
     from kbdisk.evaluation.drift import Drift
     from kbdisk.evaluation.evaluate import Scope, SourcePartition, Summary
+    from kbdisk.evaluation.links import LinkScore
 
 Rows = list[dict[str, Any]]
 
@@ -57,6 +59,12 @@ SHORT_METRICS = {"error rate": "error", "1 - IoU": "1-IoU"}
 @click.argument("model")
 @click.argument("source")
 @click.option("--curve", "as_curve", is_flag=True, help="The error by the share of properties that are given, instead.")
+@click.option(
+    "--links",
+    "as_links",
+    is_flag=True,
+    help="How well links are predicted, in both directions, instead: filtered ranks of the links that MODEL does not know.",
+)
 @click.option(
     "--plot",
     metavar="FILE",
@@ -118,6 +126,7 @@ def evaluate(
     kbdisk evaluate phones.kbdisk phones.jsonl --plot confidence.png
     kbdisk evaluate phones.kbdisk phones.jsonl --curve --plot curve.png
     kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
+    kbdisk evaluate kb.kbdisk test.ttl --links
     """  # fmt: skip
     from kbdisk.api import LoadedSource
     from kbdisk.evaluation.drift import Drift
@@ -132,6 +141,9 @@ def evaluate(
     with show_reading(quiet, f"reading {source}") as progress:
         kb = open_source(source, options, progress)
         loaded = LoadedSource.of(kb)
+    if options["as_links"]:
+        _evaluate_links(context, opened, model, loaded, as_json)
+        context.exit(1 if kb.skipped else 0)
     is_same = opened.is_of(loaded)
     parts = SourcePartition.of(opened.trained, loaded.entities, is_same)
     scored = [*parts.held_out, *parts.new, *parts.trained_on] if options["everything"] else parts.fair
@@ -155,6 +167,55 @@ def evaluate(
     else:
         screen.show(result.text)
     context.exit(1 if kb.skipped or (options["strict"] and drift) else 0)
+
+
+LINKS_EXCLUDE = ("as_curve", "plot", "against", "everything", "only", "limit", "whole", "strict")
+
+
+def _evaluate_links(context: click.RichContext, model: Model, name: str, loaded: LoadedSource, as_json: bool) -> None:
+    """Print the scores of the links of a source that the model does not know; of those held out where it knows all."""
+    given = given_parameters(context)
+    if excluded := [given[option] for option in LINKS_EXCLUDE if option in given]:
+        raise ConfigError("--links", f"has an evaluation of its own. Leave {', '.join(excluded)} out.")
+    scored = model.evaluate_links(loaded)
+    if as_json:
+        rows = [score.to_json() for score in scored.scores]
+        counts = {"known": scored.known, "unknown_entities": scored.left_out}
+        screen.write_json({"model": name, "source": loaded.name, **counts, "rows": rows})
+        return
+    number = counted(scored.scores[0].n // 2, "link", "links")
+    if scored.is_held_out:
+        head = f"{loaded.name}: {number} that were held out in training, scored with {name}"
+    else:
+        head = f"{loaded.name}: {number} that {name} does not know"
+    notes = ["Filtered ranks among all entities, in both directions; of equal scores, half come first."]
+    if scored.left_out:
+        notes.append(
+            f"{counted(scored.left_out, 'link', 'links')} of entities or properties that it does not know left out."
+        )
+    screen.show(render_link_scores(head, notes, scored.scores))
+
+
+def render_link_scores(head: str, notes: Sequence[str], scores: Sequence[LinkScore]) -> str:
+    """A row for all links, for those of each direction, and for each property."""
+
+    def show_scores(console: Console) -> None:
+        _show_head(console, head, notes)
+        console.print()
+        table = build_table("property", "asked", ">n", ">MRR", ">Hits@1", ">Hits@3", ">Hits@10")
+        for score in scores:
+            if score.property and score.asked != "both":
+                continue
+            cells = (f"{number:.3f}" for number in (score.mrr, score.hits_1, score.hits_3, score.hits_10))
+            table.add_row(
+                Text(score.property or "all", "green" if score.property else "bold"),
+                score.asked,
+                f"{score.n:,}",
+                *cells,
+            )
+        console.print(table)
+
+    return render(show_scores)
 
 
 class Result(NamedTuple):

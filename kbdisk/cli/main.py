@@ -23,6 +23,7 @@ from kbdisk.cli.belief import belief
 from kbdisk.cli.complete import complete
 from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
+from kbdisk.cli.links import links
 from kbdisk.cli.retract import retract
 from kbdisk.cli.sample import sample
 from kbdisk.cli.schema import schema
@@ -96,6 +97,7 @@ def main() -> None:
     kbdisk complete kb.ttl --out done.ttl    the same with its gaps filled
     kbdisk why done.ttl --id ID --path P     why a value was filled in
     kbdisk retract done.ttl                  takes filled values out again
+    kbdisk links kb.ttl --id ID --path P     the likeliest links of an entity
     kbdisk train kb.ttl --budget 10m         a model that predicts and samples
     kbdisk write kb.ttl --out kb.jsonl       the same in another format
     """
@@ -106,6 +108,7 @@ main.add_command(belief)
 main.add_command(evaluate)
 main.add_command(complete)
 main.add_command(inspect)
+main.add_command(links)
 main.add_command(retract)
 main.add_command(sample)
 main.add_command(schema)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -129,10 +130,13 @@ class LinkQuestions:
     def _known(
         self, queries: Sequence[LinkQuery], nodes: Sequence[int | None], relations: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The rows and the nodes of the known answers."""
+        """The rows and the nodes of the known answers, and the entity itself where none has such a link to itself."""
         numbers = torch.tensor([-1 if node is None else node for node in nodes])
         rows, answers = self.predictor.known.of(numbers, relations)
         new_rows, new_answers = [rows], [answers]
+        to_itself = ((numbers >= 0) & ~self._links_to_itself[relations % len(self.triples.relations)]).nonzero()[:, 0]
+        new_rows.append(to_itself)
+        new_answers.append(numbers[to_itself])
         for row, (query, node) in enumerate(zip(queries, nodes, strict=True)):
             if node is None:
                 own_relations, own_answers = self._new_triples()[query.entity]
@@ -140,6 +144,13 @@ class LinkQuestions:
                 new_rows.append(torch.full_like(known, row))
                 new_answers.append(known)
         return torch.cat(new_rows), torch.cat(new_answers)
+
+    @cached_property
+    def _links_to_itself(self) -> Tensor:
+        """(P,) whether any entity is known to have a relation to itself."""
+        links = self.triples.links
+        own = links[links[:, 0] == links[:, 2], 1]
+        return torch.bincount(own, minlength=len(self.triples.relations)) > 0
 
     def _new_triples(self) -> Mapping[str, tuple[Tensor, Tensor]]:
         """Of each entity that training did not know: the relations and the known nodes at their ends."""

@@ -6,7 +6,7 @@ entities, without other known answers; of entities with equal scores half come f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +15,11 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.triples import Answers, Triples, with_inverses
-from kbdisk.entity import show
+from kbdisk.entity import Entity, show
+from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import Line
 from kbdisk.experts.link_factorization import Confidence, Fitted, HeldOut, LinkPredictor, ranks
+from kbdisk.schemas.schema import Schema
 
 TAIL, HEAD, BOTH = "tail", "head", "both"  # what is asked for
 MAX_CALIBRATED = 1000  # queries that confidence is calibrated on
@@ -73,6 +75,35 @@ def scores_of(predictor: LinkPredictor, links: Tensor) -> list[LinkScore]:
     return link_scores(
         links, ranks(predictor.factors, asked, known, len(predictor.triples.entities)), predictor.triples
     )
+
+
+@dataclass(frozen=True)
+class LinkEvaluation:
+    """The scores of links: of all first, then of each property, the most frequent first."""
+
+    scores: list[LinkScore]
+    known: int  # links that the predictor knows: not scored
+    left_out: int  # links of entities or properties that it does not know
+    is_held_out: bool  # whether those are scored that were held out in training
+
+
+def evaluate_links(predictor: LinkPredictor, schema: Schema, entities: Iterable[Entity]) -> LinkEvaluation:
+    """The scores of the links that a predictor does not know; of those held out in training where it knows all of them."""
+    triples = Triples.of(schema, entities, values=False)
+    links = predictor.triples.number(
+        (triples.entities[head], triples.relations[relation].path, triples.entities[tail])
+        for head, relation, tail in triples.numbered.tolist()
+    )
+    rows, answers = predictor.known.of(links[:, 0], links[:, 1])
+    is_known = torch.zeros(len(links), dtype=torch.bool).index_fill(0, rows[answers == links[rows, 2]], True)
+    left_out, new = len(triples) - len(links), links[~is_known]
+    if len(new):
+        return LinkEvaluation(scores_of(predictor, new), int(is_known.sum()), left_out, False)
+    if not len(predictor.held_out):
+        raise SchemaError(
+            "the links", "expected some that the model does not know, got none. Say a source with others."
+        )
+    return LinkEvaluation(held_out_scores(predictor), int(is_known.sum()), left_out, True)
 
 
 def calibrated(fitted: Fitted, triples: Triples) -> LinkPredictor:

@@ -127,10 +127,12 @@ class LinkFactorizationConfig:
     rank: int = 200  # complex numbers of a node
     max_scored: int = 1 << 15  # nodes that a step scores, at most
     values: bool = True  # whether classes, labels and numbers are nodes, too
+    queries: int = 400  # of a step
+    answers: int = 16  # of a query in one step, at most: the rest are in further steps of an epoch
 
     def __post_init__(self) -> None:
         _require_share(self.share)
-        _require_at_least(1, self, "rank", "max_scored")
+        _require_at_least(1, self, "rank", "max_scored", "queries", "answers")
 
 
 def _require_share(share: float) -> None:

@@ -33,7 +33,6 @@ TRIAL_SHARE = 0.08  # of the time, for each of them
 FINAL_SHARE = 0.1  # of the time, with the held-out links
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
 RATE, INITIAL_SCALE, TINY = 0.1, 0.1, 1e-10  # of Adagrad
-QUERIES_PER_STEP, MAX_ANSWERS = 400, 16  # answers of a query in one step: the rest are in further steps of an epoch
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
@@ -113,13 +112,15 @@ class Factors:
 class FactorTrainer:
     """The training of factors by Adagrad, in epochs over all queries, resumable at any step."""
 
-    def __init__(self, triples: Triples, rank: int, strength: float, seed: int, max_scored: int) -> None:
-        self.strength, self.max_scored = strength, max_scored
+    def __init__(self, triples: Triples, config: LinkFactorizationConfig, strength: float, seed: int) -> None:
+        self.config, self.strength = config, strength
         self.entities, self.relations_count = len(triples.entities), len(triples.relations)
         self.generator = torch.Generator().manual_seed(seed)
-        shape = triples.nodes, 2 * rank
+        shape = triples.nodes, 2 * config.rank
         self.nodes = torch.randn(shape, generator=self.generator) * INITIAL_SCALE
-        self.relations = torch.randn((2 * self.relations_count, 2 * rank), generator=self.generator) * INITIAL_SCALE
+        self.relations = (
+            torch.randn((2 * self.relations_count, 2 * config.rank), generator=self.generator) * INITIAL_SCALE
+        )
         self.node_squares, self.relation_squares = torch.zeros_like(self.nodes), torch.zeros_like(self.relations)
         self.epochs = 0
         self.learn_from(triples)
@@ -134,7 +135,7 @@ class FactorTrainer:
         links = with_inverses(triples.links, self.relations_count)
         values = triples.numbered[~triples.is_link[triples.numbered[:, 1]]]
         self.sides = [
-            _Queries(numbered, candidates, 2 * self.relations_count)
+            _Queries(numbered, candidates, 2 * self.relations_count, self.config.answers)
             for numbered, candidates in (
                 (links, slice(0, self.entities)),
                 (values, slice(self.entities, triples.nodes)),
@@ -169,7 +170,7 @@ class FactorTrainer:
         for side in self.sides:
             side.shuffle(self.generator)
             order = torch.randperm(len(side.counts), generator=self.generator)
-            steps += [(side, pieces) for pieces in order.split(QUERIES_PER_STEP)]
+            steps += [(side, pieces) for pieces in order.split(self.config.queries)]
         for place in torch.randperm(len(steps), generator=self.generator).tolist():
             yield steps[place]
 
@@ -218,10 +219,10 @@ class FactorTrainer:
     def _candidates(self, of_side: slice, tails: Tensor) -> tuple[slice | Tensor, Tensor, Tensor | None]:
         """The nodes that are scored, the columns of the tails, and the logarithm of the nodes that each stands for."""
         size = of_side.stop - of_side.start
-        if size <= self.max_scored:
+        if size <= self.config.max_scored:
             return of_side, tails - of_side.start, None
         own = tails.unique()
-        drawn = torch.randint(of_side.start, of_side.stop, (self.max_scored,), generator=self.generator)
+        drawn = torch.randint(of_side.start, of_side.stop, (self.config.max_scored,), generator=self.generator)
         drawn = drawn[~torch.isin(drawn, own)].unique()
         candidates = torch.cat([own, drawn])
         log_weight = torch.zeros(len(candidates))
@@ -254,9 +255,9 @@ def _descend(values: Tensor, squares: Tensor, gradient: Tensor) -> None:
 
 
 class _Queries:
-    """Triples by their queries, in pieces of at most `MAX_ANSWERS` answers."""
+    """Triples by their queries, in pieces of some answers at most."""
 
-    def __init__(self, numbered: Tensor, candidates: slice, width: int) -> None:
+    def __init__(self, numbered: Tensor, candidates: slice, width: int, answers_at_once: int) -> None:
         self.candidates = candidates
         keys = numbered[:, 0] * width + numbered[:, 1]
         order = keys.argsort(stable=True)
@@ -264,7 +265,7 @@ class _Queries:
         _, answers = keys.unique_consecutive(return_counts=True)
         starts = (answers.cumsum(0) - answers).repeat_interleave(answers)
         self.query = torch.arange(len(answers)).repeat_interleave(answers)
-        piece = self.query * len(keys) + (torch.arange(len(keys)) - starts) // MAX_ANSWERS
+        piece = self.query * len(keys) + (torch.arange(len(keys)) - starts) // answers_at_once
         _, self.counts = piece.unique_consecutive(return_counts=True)  # (pieces,)
         self.starts = self.counts.cumsum(0) - self.counts
 
@@ -436,8 +437,7 @@ def fit(
     learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
     known = Answers(triples.links, len(triples.relations))
     trainers = [
-        FactorTrainer(learnt, config.rank, strength, seed, config.max_scored)
-        for strength in (STRENGTHS if len(held_out) else STRENGTHS[1:2])
+        FactorTrainer(learnt, config, strength, seed) for strength in (STRENGTHS if len(held_out) else STRENGTHS[1:2])
     ]
     shares = [*([TRIAL_SHARE] * len(trainers) if len(trainers) > 1 else [])]
     main = 1 - sum(shares) - FINAL_SHARE

@@ -1,0 +1,202 @@
+"""Links in both directions: filtered ranks, beside a plain factorisation (ComplEx, N3, relation prediction) of equal rank and time.
+
+python -m benchmarks links SOURCE --budget 5m [--seed 0] [--validation]      one source and seed
+python -m benchmarks links                                                   the table of all that is stored
+
+SOURCE is codex-s, codex-m or fb15k-237, of which the triples alone are given, with the published split; wikilike or wikilike-1500,
+of which a twentieth of the links is hidden and all else is given; or a file, likewise. With --validation codex is scored on its
+validation part, and further links of the others are hidden in the place of those of the test.
+
+The plain factorisation scores each triple by itself, in steps of a thousand. It has no values, and all else in common: the choice
+of the regularisation on held-out links, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+import kbdisk
+from benchmarks.base import Table
+from benchmarks.data import data_file, data_folder, source_file
+from benchmarks.progress import TerminalProgress
+from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
+from benchmarks.script import add_out_option, argument_parser
+from benchmarks.tables import print_tables
+from kbdisk.data.triples import Answers, Triples, with_inverses
+from kbdisk.entity import Path as EntityPath
+from kbdisk.experts.config import LinkFactorizationConfig
+from kbdisk.experts.link_factorization import Factors, fit, ranks
+from kbdisk.training.schedule import seconds_of
+
+NAME = "links"
+PLAIN = "complex"
+CODEX = {"codex-s": "codex-s", "codex-m": "codex-m"}
+FB15K = "fb15k-237"
+KNOWLEDGE_BASES = {"wikilike": "wikilike.ttl.gz", "wikilike-1500": "wikilike-1500.ttl.gz"}
+HIDDEN_SHARE = 0.05  # of the links of a source without a split
+PUBLISHED: Mapping[str, str] = {
+    "codex-s": "ComplEx + relation prediction .473 (Chen et al. 2021, rank 1,000), ComplEx .465 (Safavi and Koutra 2020)",
+    "codex-m": "ComplEx + relation prediction .352 (Chen et al. 2021, rank 1,000), ComplEx .337 (Safavi and Koutra 2020)",
+    FB15K: "ComplEx + relation prediction .388 (Chen et al. 2021, rank 1,000), RESCAL .356, RotatE .333",
+}
+PLAIN_QUERIES = 1000  # triples of a step
+ROWS = ("MRR", "tail MRR", "head MRR", "Hits@1", "Hits@3", "Hits@10")
+
+
+class Task(NamedTuple):
+    """The triples that are given, those without values for the plain factorisation, the asked links, and all known answers."""
+
+    given: Triples
+    links_alone: Triples
+    asked: Tensor  # (m, 3) by the numbers of entities and of relations, which are the same in both
+    known: Tensor  # (n, 3)
+
+
+def task_of(source: str, seed: int, validation: bool) -> Task:
+    """What is given of a source, and what is asked."""
+    if source in CODEX or source == FB15K:
+        parts = _codex(source) if source in CODEX else _fb15k()
+        given = Triples.of_links(parts["train"])
+        asked = given.number(parts["valid" if validation else "test"])
+        return Task(given, given, asked, torch.cat([given.number(links) for links in parts.values()]))
+    file = KNOWLEDGE_BASES.get(source)
+    path = source_file(source) if file is None else data_file(data_folder(None), f"kb/wikilike/{file}", "")
+    kb = kbdisk.load(path)
+    entities = list(kb)
+    whole = Triples.of(kbdisk.infer(entities).schema, entities)
+    hidden = _drawn(whole, seed, HIDDEN_SHARE)
+    if validation:  # the links of the test stay hidden
+        rest = whole.only(~hidden)
+        asked_of_rest = _drawn(rest, seed + 1, HIDDEN_SHARE)
+        given, asked = rest.only(~asked_of_rest), rest.numbered[asked_of_rest]
+    else:
+        given, asked = whole.only(~hidden), whole.numbered[hidden]
+    links_alone = given.only(given.is_link[given.numbered[:, 1]])
+    return Task(given, links_alone, asked, whole.links)
+
+
+def _drawn(triples: Triples, seed: int, share: float) -> Tensor:
+    """(n,) a random share of the links."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.rand(len(triples), generator=generator) < share) & triples.is_link[triples.numbered[:, 1]]
+
+
+def _codex(name: str) -> dict[str, list[tuple[str, EntityPath, str]]]:
+    parts = {}
+    for part in ("train", "valid", "test"):
+        with gzip.open(data_file(data_folder(None), f"kb/codex/{name}-{part}.txt.gz", "tsafavi/codex"), "rt") as lines:
+            rows = [line.rstrip("\n").split("\t") for line in lines]
+        parts[part] = [(head, (relation,), tail) for head, relation, tail in rows]
+    return parts
+
+
+def _fb15k() -> dict[str, list[tuple[str, EntityPath, str]]]:
+    parts = {}
+    for part in ("train", "valid", "test"):
+        file = data_file(data_folder(None), f"kb/fb15k237/{part}2id.txt", "thunlp/OpenKE")
+        rows = [line.split() for line in file.read_text().splitlines()[1:]]
+        parts[part] = [(head, (relation,), tail) for head, tail, relation in rows]
+    return parts
+
+
+def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) -> None:
+    """Both factorisations of a source, within the same time."""
+    part = "validation" if arguments.validation else "test"
+    task = task_of(source, seed, arguments.validation)
+    stored_run = StoredRun.of(arguments.out, NAME, [source, budget, arguments.rank, seed, part])
+    progress = TerminalProgress(arguments.quiet)
+    methods = {
+        OURS: (task.given, LinkFactorizationConfig(rank=arguments.rank)),
+        PLAIN: (task.links_alone, LinkFactorizationConfig(rank=arguments.rank, queries=PLAIN_QUERIES, answers=1)),
+    }
+    done = {result.method for result in stored_run.results}
+    for method, (triples, config) in methods.items():
+        if method in done:
+            continue
+        progress.say(f"{source}: {method}, {len(triples):,} triples, {budget}")
+        begun = time.monotonic()
+        fitted = fit(triples, config, seed, seconds_of(budget))
+        seconds = time.monotonic() - begun
+        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": config.rank, "asked": len(task.asked)}
+        stored_run.add(
+            Result(
+                NAME,
+                method,
+                rows_of(fitted.factors, task),
+                seed=seed,
+                part=part,
+                setting=source,
+                told=budget,
+                seconds=round(seconds, 1),
+                details=details,
+            )
+        )
+    stored_run.end()
+
+
+def rows_of(factors: Factors, task: Task) -> list[Row]:
+    """The figures of the asked links."""
+    relations = len(task.given.relations)
+    asked = with_inverses(task.asked, relations)
+    of_directions = ranks(factors, asked, Answers(task.known, relations), len(task.given.entities)).double()
+    tails, heads = of_directions.reshape(2, -1)
+    values = [(1 / of).mean() for of in (of_directions, tails, heads)]
+    values += [(of_directions <= most).double().mean() for most in (1, 3, 10)]
+    return [Row(name, float(value), len(task.asked)) for name, value in zip(ROWS, values, strict=True)]
+
+
+def table(results: Sequence[Result]) -> list[Table]:
+    """A row for each source, budget and method, mean over seeds."""
+    rows = []
+    groups = group_latest(results, lambda result: (result.setting, result.part, result.told, result.method))
+    for (source, part, budget, method), group in groups.items():
+        means = [sum(result.values[name] for result in group) / len(group) for name in ROWS]
+        seconds = sum(result.seconds for result in group) / len(group)
+        epochs = sum(result.details["epochs"] for result in group) / len(group)
+        name = source if part == "test" else f"{source}, {part}"
+        rows.append(
+            [
+                name,
+                budget,
+                method,
+                *(f"{mean:.3f}" for mean in means),
+                f"{seconds:.0f}",
+                f"{epochs:.0f}",
+                str(len(group)),
+            ]
+        )
+    if not rows:
+        return []
+    header = ["source", "budget", "method", *ROWS, "seconds", "epochs", "seeds"]
+    notes = [
+        f"{source}: published MRR: {text}."
+        for source, text in PUBLISHED.items()
+        if any(source in row[0] for row in rows)
+    ]
+    return [Table("Links in both directions, filtered, random ties; more is better", header, rows, notes)]
+
+
+def main(argv: Sequence[str]) -> None:
+    parser = argument_parser("links", __doc__)
+    parser.add_argument("source", nargs="?", help="codex-s, codex-m, fb15k-237, wikilike, wikilike-1500, or a file")
+    parser.add_argument("--budget", default="5m", help="of each factorisation")
+    parser.add_argument("--rank", type=int, default=200, help="complex numbers of a node")
+    parser.add_argument(
+        "--seed", type=int, action="append", help="of training and of what is hidden; repeat it for more"
+    )
+    parser.add_argument("--validation", action="store_true", help="to choose by: the links of the test stay hidden")
+    parser.add_argument("--quiet", action="store_true")
+    add_out_option(parser)
+    arguments = parser.parse_args(argv)
+    if arguments.source is not None:
+        for seed in arguments.seed or [0]:
+            measure(arguments.source, arguments.budget, seed, arguments)
+    print_tables(table(read(Path(arguments.out) / f"{NAME}.jsonl")))
