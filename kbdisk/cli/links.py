@@ -87,7 +87,7 @@ def links(
 
     \b
     kbdisk links kb.ttl --id http://example.org/ada --path spouse -k 3
-    kbdisk links kb.ttl --id http://example.org/london --path birthplace --incoming
+    kbdisk links kb.ttl --id http://example.org/rome --path born --incoming
     kbdisk links kb.ttl --id http://example.org/ada --json | jq '.links[].tail'
     """  # fmt: skip
     refuse_missing(source)

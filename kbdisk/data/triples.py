@@ -247,9 +247,9 @@ def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tupl
             chosen.append(place)
     held_out = triples.numbered[chosen]
     kept = torch.ones(len(triples), dtype=torch.bool).index_fill(0, torch.tensor(chosen, dtype=torch.long), False)
-    says_the_same = torch.zeros_like(kept)
-    says_the_same[is_link] = leaks(triples.numbered[is_link], held_out, len(triples.relations))
-    return triples.only(kept & ~says_the_same), held_out
+    rest = (kept & is_link).nonzero()[:, 0]
+    kept[rest[leaks(triples.numbered[rest], held_out, len(triples.relations))]] = False
+    return triples.only(kept), held_out
 
 
 def _labels(value: Any) -> Iterator[Hashable]:

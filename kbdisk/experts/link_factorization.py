@@ -298,6 +298,7 @@ def ranks(factors: Factors, asked: Tensor, known: Answers, entities: int) -> Ten
         own = scores.gather(1, triples[:, 2:])
         rows, answers = known.of(triples[:, 0], triples[:, 1])
         scores[rows, answers] = -torch.inf
+        scores.scatter_(1, triples[:, 2:], -torch.inf)
         parts.append(1 + (scores > own).sum(1) + (scores == own).sum(1) / 2)
     return torch.cat([torch.zeros(0), *parts])
 

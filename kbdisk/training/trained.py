@@ -13,7 +13,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path
-from kbdisk.errors import KBDiskWarning
+from kbdisk.errors import ConfigError, KBDiskWarning
 from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Ensemble, ExpertGroup, Stacked
 from kbdisk.experts.latent_knn import LatentKNN, WithLatentKNN
@@ -96,6 +96,7 @@ class Trained:
     @property
     def full_model(self) -> Model:
         """The model for existing entities: all networks with their latent neighbours, and all experts."""
+        self.refuse_links_alone()
         model = _ensemble_of([member.model for member in self.members])
         if groups := [self.experts[name] for name in experts_of("stack") if name in self.experts]:
             model = Stacked(model, groups)
@@ -122,12 +123,20 @@ class Trained:
     @property
     def networks_model(self) -> Model:
         """The networks alone, for the likelihood of entities: experts and latent neighbours know the training entities."""
+        self.refuse_links_alone()
         return _ensemble_of([member.network for member in self.members])
 
     @property
     def only_draws(self) -> bool:
         """Whether it has only learnt to draw entities in the schema's order."""
         return self.run.hiding.ordered == 1
+
+    def refuse_links_alone(self) -> None:
+        """ConfigError where no network was trained."""
+        if not self.run.train.members:
+            raise ConfigError(
+                "the model", "predicts links alone, as it was trained with the preset links. Train another one."
+            )
 
     def warn_of_order(self, consequence: str, stacklevel: int) -> None:
         """Warns, where the model only draws, of the consequence for a question."""

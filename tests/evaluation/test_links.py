@@ -1,0 +1,41 @@
+"""Scores of links by hand, and a confidence that is right as often as it says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kbdisk.data.triples import Triples
+from kbdisk.evaluation.links import confidence_of, link_scores
+from kbdisk.experts.link_factorization import HeldOut
+
+
+def test_scores_are_means_over_both_directions_and_by_property():
+    triples = Triples.of_links([("a", ("r",), "b"), ("a", ("s",), "b")])
+    links = torch.tensor([[0, 0, 1], [0, 0, 1], [0, 1, 1]])
+    ranks = torch.tensor([1.0, 2.0, 4.0, 1.0, 20.0, 2.5])  # tails, then heads
+    both, tail, head, *rest = link_scores(links, ranks, triples)
+    assert (both.asked, both.n, tail.n, head.n) == ("both", 6, 3, 3)
+    assert tail.mrr == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
+    assert both.mrr == pytest.approx((1 + 1 / 2 + 1 / 4 + 1 + 1 / 20 + 1 / 2.5) / 6)
+    assert (tail.hits_1, tail.hits_3, tail.hits_10) == pytest.approx((1 / 3, 2 / 3, 1))
+    assert [(score.property, score.asked, score.n) for score in rest[::3]] == [("r", "both", 4), ("s", "both", 2)]
+
+
+def test_confidence_says_how_often_a_candidate_is_right():
+    """Of two properties the probabilities are too high, by as much as confidence lowers them."""
+    generator = torch.Generator().manual_seed(0)
+    n = 4000
+    probability = torch.rand(n, 1, generator=generator) * 0.9 + 0.05
+    relations = torch.arange(n) % 2
+    odds = probability.logit() - 1.0 - 1.5 * relations[:, None]
+    is_right = torch.rand(n, 1, generator=generator) < odds.sigmoid()
+    held_out = HeldOut(torch.zeros(n // 2, 3, dtype=torch.long), torch.ones(n), relations, probability, is_right)
+    triples = Triples.of_links([("a", ("r",), "b")])
+    confidence = confidence_of(held_out, triples)(relations, probability)
+    for relation in (0, 1):
+        own = relations == relation
+        assert float(confidence[own].mean()) == pytest.approx(float(is_right[own].double().mean()), abs=0.04)
+    assert bool(
+        (confidence[probability.argsort(0)[:, 0]][relations[probability.argsort(0)[:, 0]] == 0].diff(dim=0) >= 0).all()
+    )

@@ -1,0 +1,228 @@
+"""The factorisation of links: its gradient beside that of autograd, ranks by hand, what it learns, and what is stored."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from kbdisk.data.triples import Answers, Triples, with_inverses
+from kbdisk.experts import link_factorization as links
+from kbdisk.experts import serialize
+from kbdisk.experts.config import LinkFactorizationConfig
+from kbdisk.experts.link_factorization import (
+    RATE,
+    RELATION_WEIGHT,
+    TINY,
+    Confidence,
+    Factors,
+    FactorTrainer,
+    LinkPredictor,
+    candidates,
+    fit,
+    ranks,
+    times,
+    times_conjugate,
+)
+
+SMALL = LinkFactorizationConfig(rank=8)
+VECTORS = st.lists(st.floats(-2, 2), min_size=4, max_size=4)
+
+
+def ring(n: int = 40) -> Triples:
+    """Each node has a next one; two steps ahead is a relation of its own."""
+    pairs = [(f"n{k}", ("next",), f"n{(k + 1) % n}") for k in range(n)]
+    pairs += [(f"n{k}", ("second",), f"n{(k + 2) % n}") for k in range(n)]
+    return Triples.of_links(pairs)
+
+
+def complex_of(x: torch.Tensor) -> torch.Tensor:
+    real, imaginary = x.chunk(2, -1)
+    return torch.complex(real, imaginary)
+
+
+@given(VECTORS, VECTORS)
+def test_products_are_complex_products(x, y):
+    a, b = torch.tensor([x], dtype=torch.float64), torch.tensor([y], dtype=torch.float64)
+    assert torch.allclose(complex_of(times(a, b)), complex_of(a) * complex_of(b))
+    assert torch.allclose(complex_of(times_conjugate(a, b)), complex_of(a) * complex_of(b).conj())
+
+
+@given(VECTORS, VECTORS, VECTORS)
+def test_a_score_is_the_real_part_of_the_trilinear_product(x, r, y):
+    x, r, y = (torch.tensor([v]) for v in (x, r, y))
+    factors = Factors(torch.cat([x, y]), r)
+    score = factors.scores(factors.queries(torch.tensor([0]), torch.tensor([0])), slice(1, 2))
+    expected = (complex_of(x) * complex_of(r) * complex_of(y).conj()).sum().real
+    assert torch.allclose(score[0, 0], expected, atol=1e-5)
+
+
+def loss_of(nodes, relations, triples, strength, count):
+    """The loss of triples, each by itself, as in the papers: the mean over all of them."""
+    total = torch.zeros(())
+    for head, relation, tail in triples.tolist():
+        query = times(nodes[head : head + 1], relations[relation : relation + 1])
+        total = total + F.cross_entropy(query @ nodes.T, torch.tensor([tail]))
+        parts = torch.stack([nodes[head], relations[relation], nodes[tail]])
+        total = total + strength * complex_of(parts).abs().pow(3).sum()
+        if relation < count:
+            query = times_conjugate(nodes[tail : tail + 1], nodes[head : head + 1])
+            total = total + RELATION_WEIGHT * F.cross_entropy(query @ relations[:count].T, torch.tensor([relation]))
+    return total / len(triples)
+
+
+def test_a_step_descends_the_gradient_that_autograd_finds():
+    triples = Triples.of_links(
+        [("a", ("r",), "b"), ("a", ("r",), "c"), ("b", ("r",), "c"), ("c", ("s",), "a"), ("d", ("s",), "a")]
+    )
+    trainer = FactorTrainer(triples, LinkFactorizationConfig(rank=3), 0.1, seed=0)
+    nodes, relations = trainer.nodes.clone().requires_grad_(), trainer.relations.clone().requires_grad_()
+    loss_of(nodes, relations, with_inverses(triples.numbered, 2), 0.1, 2).backward()
+    trainer.run(None, epochs=1)  # all queries are in one step
+    for before, after, gradient in (
+        (nodes, trainer.nodes, nodes.grad),
+        (relations, trainer.relations, relations.grad),
+    ):
+        step = RATE * gradient / (gradient.abs() + TINY)  # the first step of Adagrad has the gradient's signs
+        assert torch.allclose(after, before - step, atol=1e-4)
+
+
+def test_drawn_candidates_estimate_the_same_normalisation():
+    triples = ring(60)
+    config = LinkFactorizationConfig(rank=4, max_scored=30)
+    trainer = FactorTrainer(triples, config, 0.0, seed=0)
+    factors = trainer.factors
+    side = trainer.sides[0]
+    query = factors.queries(torch.tensor([0]), torch.tensor([0]))
+    exact = factors.scores(query, slice(0, 60)).exp().sum()
+    estimates = []
+    for _ in range(300):
+        nodes, _, log_weight = trainer._candidates(side.candidates, torch.tensor([5]))
+        estimates.append((factors.scores(query, nodes) + log_weight).exp().sum())
+    assert torch.stack(estimates).mean() == pytest.approx(float(exact), rel=0.05)
+
+
+def test_drawn_candidates_learn_too():
+    triples = ring(60)
+    trainer = FactorTrainer(triples, LinkFactorizationConfig(rank=16, max_scored=30), 0.001, seed=0)
+    trainer.run(None, epochs=200)
+    asked = with_inverses(triples.links, 2)
+    found = ranks(trainer.factors, asked, Answers(triples.links, 2), 60)
+    assert float((found == 1).double().mean()) > 0.9
+
+
+def test_ranks_leave_out_other_known_answers_and_share_equal_scores():
+    nodes = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
+    factors = Factors(nodes, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+    asked = torch.tensor([[0, 0, 2], [0, 0, 4]])
+    known = Answers(torch.tensor([[0, 0, 1], [0, 0, 2]]), 1)
+    # For 2: node 1 is another answer, 3 has the same score. For 4: 1 and 2 are left out, 3 is ahead, 0 has the same score.
+    assert ranks(factors, asked, known, 5).tolist() == [1.5, 2.5]
+
+
+def test_a_rule_of_the_graph_is_learnt_and_repeats_to_the_bit():
+    triples = ring()
+    first, second = (fit(triples, SMALL, seed=1) for _ in range(2))
+    assert torch.equal(first.factors.nodes, second.factors.nodes)
+    asked = with_inverses(triples.links, 2)
+    found = ranks(first.factors, asked, Answers(triples.links, 2), 40)
+    assert float((1 / found).mean()) > 0.9
+    assert not torch.equal(first.factors.nodes, fit(triples, SMALL, seed=2).factors.nodes)
+
+
+def test_candidates_are_those_of_a_full_sort_without_known_answers(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    factors = Factors(torch.randn(50, 6, generator=generator), torch.randn(2, 6, generator=generator))
+    queries = factors.queries(torch.arange(3), torch.zeros(3, dtype=torch.long))
+    known = torch.tensor([0, 0, 2]), torch.tensor([7, 30, 49])
+    scores = factors.scores(queries, slice(0, 50))
+    scores[known] = -torch.inf
+    expected = scores.softmax(1).topk(5, 1)
+    for at_once in (1 << 24, 24):  # all at once, and in parts of 8 entities
+        monkeypatch.setattr(links, "MAX_SCORES", at_once)
+        found = candidates(factors, queries, known, 50, 5)
+        assert torch.equal(found.nodes, expected.indices)
+        assert torch.allclose(found.probability, expected.values, atol=1e-6)
+
+
+def test_fewer_entities_than_wanted_are_filled_up():
+    factors = Factors(torch.eye(4), torch.ones(2, 4))
+    found = candidates(factors, torch.ones(1, 4), (torch.tensor([0]), torch.tensor([2])), 4, 9)
+    assert found.nodes.tolist()[0][3:] == [-1]
+    assert found.probability[0].sum() == pytest.approx(1.0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_place_of_a_new_node_has_the_least_loss(seed):
+    generator = torch.Generator().manual_seed(seed)
+    factors = Factors(torch.randn(12, 8, generator=generator), torch.randn(4, 8, generator=generator))
+    relations, answers = torch.tensor([0, 0, 1, 3]), torch.tensor([2, 5, 7, 1])
+
+    def loss(vector: torch.Tensor) -> torch.Tensor:
+        queries = times(vector.expand(4, 8), factors.relations[relations])
+        entropy = F.cross_entropy(queries @ factors.nodes.T, answers)
+        return entropy + 0.05 * links.cubes(vector[None]).sum()
+
+    placed = factors.place(relations, answers, slice(0, 12), 0.05)
+    least = placed.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([least], max_iter=200, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = loss(least)
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    assert float(loss(placed)) <= float(loss(least.detach())) + 0.05
+
+
+def test_a_stored_predictor_predicts_the_same(tmp_path):
+    triples = ring()
+    fitted = fit(triples, SMALL)
+    confidence = Confidence(*(torch.tensor(x, dtype=torch.float64) for x in (0.9, -0.1)), torch.zeros(4).double())
+    predictor = LinkPredictor(
+        triples, fitted.factors, fitted.strength, confidence, fitted.held_out.links, fitted.held_out.ranks
+    )
+    file = tmp_path / "links.safetensors"
+    file.write_bytes(serialize.to_bytes(serialize.LINK_FACTORIZATION, predictor))
+    read = serialize.read(serialize.LINK_FACTORIZATION, file, NoCodec(), torch.device("cpu"))
+    assert read.triples.entities == triples.entities
+    assert read.triples.relations == triples.relations
+    assert torch.equal(read.triples.numbered, triples.numbered)
+    relations = torch.zeros(40, dtype=torch.long)
+    before, after = (
+        one.predict(one.factors.queries(torch.arange(40), relations), relations, none(), 3) for one in (predictor, read)
+    )
+    assert torch.equal(before[0].nodes, after[0].nodes)
+    assert torch.equal(before[1], after[1])
+
+
+@pytest.mark.parametrize("name", ["triples", "held_out"])
+def test_numbers_of_other_triples_are_refused(name, tmp_path):
+    triples = ring(10)
+    zero = torch.zeros((), dtype=torch.float64)
+    held_out, of_ranks = torch.zeros(1, 3, dtype=torch.long), torch.ones(2)
+    factors = Factors(torch.zeros(10, 4), torch.zeros(4, 4))
+    predictor = LinkPredictor(
+        triples, factors, 0.1, Confidence(zero, zero, torch.zeros(4).double()), held_out, of_ranks
+    )
+    tensors, _ = serialize.LINK_FACTORIZATION.write(predictor)
+    broken = {key: tensor.clone() for key, tensor in tensors.items()}
+    broken[name][0, 2] = 10
+    with pytest.raises(ValueError, match="other triples"):
+        serialize.LINK_FACTORIZATION.read(NoCodec(), broken, {})
+
+
+class NoCodec:
+    """A codec of nothing: a predictor of links asks it nothing."""
+
+    classes: tuple[str, ...] = ()
+    slots: tuple[object, ...] = ()
+
+
+def none() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
