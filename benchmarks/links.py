@@ -32,8 +32,9 @@ from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
 from kbdisk.data.triples import Answers, Triples, with_inverses
 from kbdisk.entity import Path as EntityPath
+from kbdisk.evaluation.links import classification
 from kbdisk.experts.config import LinkFactorizationConfig
-from kbdisk.experts.link_factorization import Factors, fit, ranks
+from kbdisk.experts.link_factorization import Factors, LinkClassifier, fit, link_features, ranks
 from kbdisk.training.schedule import seconds_of
 
 NAME = "links"
@@ -48,6 +49,8 @@ PUBLISHED: Mapping[str, str] = {
     FB15K: "ComplEx + relation prediction .388 (Chen et al. 2021, rank 1,000), RESCAL .356, RotatE .333",
 }
 PLAIN_QUERIES = 1000  # triples of a step
+SIDES = ("valid", "test")
+CLASSIFIED = ("accuracy", "ECE")  # of true links and hard negatives
 ROWS = ("MRR", "tail MRR", "head MRR", "Hits@1", "Hits@3", "Hits@10")
 
 
@@ -58,6 +61,10 @@ class Task(NamedTuple):
     links_alone: Triples
     asked: Tensor  # (m, 3) by the numbers of entities and of relations, which are the same in both
     known: Tensor  # (n, 3)
+    false: Mapping[str, Tensor] = {}  # (m, 3) hard negatives by part, where there are some
+    valid: Tensor | None = (
+        None  # (m, 3) links that thresholds and probabilities are fitted to, with the negatives of that part
+    )
 
 
 def task_of(source: str, seed: int, validation: bool) -> Task:
@@ -66,7 +73,9 @@ def task_of(source: str, seed: int, validation: bool) -> Task:
         parts = _codex(source) if source in CODEX else _fb15k()
         given = Triples.of_links(parts["train"])
         asked = given.number(parts["valid" if validation else "test"])
-        return Task(given, given, asked, torch.cat([given.number(links) for links in parts.values()]))
+        false = {part: given.number(_codex_links(source, f"{part}_negatives")) for part in SIDES if source in CODEX}
+        known = torch.cat([given.number(links) for links in parts.values()])
+        return Task(given, given, asked, known, false, given.number(parts["valid"]))
     file = KNOWLEDGE_BASES.get(source)
     path = source_file(source) if file is None else data_file(data_folder(None), f"kb/wikilike/{file}", "")
     kb = kbdisk.load(path)
@@ -90,12 +99,13 @@ def _drawn(triples: Triples, seed: int, share: float) -> Tensor:
 
 
 def _codex(name: str) -> dict[str, list[tuple[str, EntityPath, str]]]:
-    parts = {}
-    for part in ("train", "valid", "test"):
-        with gzip.open(data_file(data_folder(None), f"kb/codex/{name}-{part}.txt.gz", "tsafavi/codex"), "rt") as lines:
-            rows = [line.rstrip("\n").split("\t") for line in lines]
-        parts[part] = [(head, (relation,), tail) for head, relation, tail in rows]
-    return parts
+    return {part: _codex_links(name, part) for part in ("train", *SIDES)}
+
+
+def _codex_links(name: str, part: str) -> list[tuple[str, EntityPath, str]]:
+    with gzip.open(data_file(data_folder(None), f"kb/codex/{name}-{part}.txt.gz", "tsafavi/codex"), "rt") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines]
+    return [(head, (relation,), tail) for head, relation, tail in rows]
 
 
 def _fb15k() -> dict[str, list[tuple[str, EntityPath, str]]]:
@@ -150,7 +160,48 @@ def rows_of(factors: Factors, task: Task) -> list[Row]:
     tails, heads = of_directions.reshape(2, -1)
     values = [(1 / of).mean() for of in (of_directions, tails, heads)]
     values += [(of_directions <= most).double().mean() for most in (1, 3, 10)]
-    return [Row(name, float(value), len(task.asked)) for name, value in zip(ROWS, values, strict=True)]
+    rows = [Row(name, float(value), len(task.asked)) for name, value in zip(ROWS, values, strict=True)]
+    return rows + classification_rows(factors, task)
+
+
+def classification_rows(factors: Factors, task: Task) -> list[Row]:
+    """Triple classification: the accuracy with a threshold for each relation, and the calibration of the probability.
+
+    Both are fitted to the links and the hard negatives of the validation part.
+    """
+    if not task.false or task.valid is None:
+        return []
+    entities, relations = len(task.given.entities), len(task.given.relations)
+    sides = []
+    for links, false in ((task.valid, task.false["valid"]), (task.asked, task.false["test"])):
+        both = torch.cat([links, false])
+        sides.append(
+            (link_features(factors, both, entities, relations), both[:, 1], torch.arange(len(both)) < len(links))
+        )
+    fitted, asked = sides
+    classifier = LinkClassifier.fit(*fitted, relations)
+    odds, probability = classifier(fitted[0], fitted[1]).logit(), classifier(asked[0], asked[1])
+    is_right = torch.zeros(len(asked[1]), dtype=torch.bool)
+    for relation in asked[1].unique().tolist():
+        own, known = asked[1] == relation, fitted[1] == relation
+        threshold = best_threshold(odds[known], fitted[2][known])
+        is_right[own] = (probability[own].logit() > threshold) == asked[2][own]
+    calibration_error = classification(probability, asked[2]).calibration_error
+    return [
+        Row("accuracy", float(is_right.double().mean()), len(is_right)),
+        Row("ECE", calibration_error, len(is_right)),
+    ]
+
+
+def best_threshold(odds: Tensor, is_true: Tensor) -> float:
+    """The threshold with the most right decisions; 0 where nothing is known."""
+    if not len(odds):
+        return 0.0
+    order = odds.argsort()
+    below = torch.cat([torch.zeros(1), (1 - 2 * is_true[order].double()).cumsum(0).float()])  # right less wrong ones
+    place = int(below.argmax())
+    edges = torch.cat([odds[order][:1] - 1, odds[order], odds[order][-1:] + 1])
+    return float((edges[place] + edges[place + 1]) / 2)
 
 
 def table(results: Sequence[Result]) -> list[Table]:
@@ -158,7 +209,10 @@ def table(results: Sequence[Result]) -> list[Table]:
     rows = []
     groups = group_latest(results, lambda result: (result.setting, result.part, result.told, result.method))
     for (source, part, budget, method), group in groups.items():
-        means = [sum(result.values[name] for result in group) / len(group) for name in ROWS]
+        means = [
+            sum(result.values[name] for result in group) / len(group) if name in group[0].values else None
+            for name in (*ROWS, *CLASSIFIED)
+        ]
         seconds = sum(result.seconds for result in group) / len(group)
         epochs = sum(result.details["epochs"] for result in group) / len(group)
         name = source if part == "test" else f"{source}, {part}"
@@ -167,7 +221,7 @@ def table(results: Sequence[Result]) -> list[Table]:
                 name,
                 budget,
                 method,
-                *(f"{mean:.3f}" for mean in means),
+                *("" if mean is None else f"{mean:.3f}" for mean in means),
                 f"{seconds:.0f}",
                 f"{epochs:.0f}",
                 str(len(group)),
@@ -175,7 +229,7 @@ def table(results: Sequence[Result]) -> list[Table]:
         )
     if not rows:
         return []
-    header = ["source", "budget", "method", *ROWS, "seconds", "epochs", "seeds"]
+    header = ["source", "budget", "method", *ROWS, *CLASSIFIED, "seconds", "epochs", "seeds"]
     notes = [
         f"{source}: published MRR: {text}."
         for source, text in PUBLISHED.items()

@@ -153,6 +153,20 @@ def test_links_that_the_model_does_not_know_are_scored(place, run):
     assert "2 links that cities.jsonl.links.kbdisk does not know" in out
 
 
+def test_links_are_told_from_wrong_ones(place, run):
+    true = [{"id": f"city{n}", "type": "City", "language": {"@id": f"language{n % 8}"}} for n in (3, 20)]
+    wrong = [{"id": f"city{n}", "type": "City", "language": {"@id": f"language{(n + 3) % 8}"}} for n in range(20)]
+    for name, rows in (("true.jsonl", true), ("wrong.jsonl", wrong)):
+        Path(name).write_text("".join(json.dumps(one) + "\n" for one in rows))
+    arguments = ("evaluate", "cities.jsonl.links.kbdisk", "true.jsonl", "--links", "--negatives", "wrong.jsonl")
+    status, out, _ = run(*arguments, "--json")
+    assert (status, json.loads(out)["classified"]["n"]) == (0, 4)
+    assert json.loads(out)["classified"]["accuracy"] == 1.0
+    assert "Of 4 true and false links 100 % are told apart" in run(*arguments)[1]
+    status, _, err = run("evaluate", "cities.jsonl.links.kbdisk", "true.jsonl", "--negatives", "wrong.jsonl")
+    assert (status, "Say --links, too" in err) == (2, True)
+
+
 def test_options_of_other_evaluations_are_refused(place, run):
     status, _, err = run(
         "evaluate", "cities.jsonl.links.kbdisk", "cities.jsonl", "--links", "--curve", "--only", "size"

@@ -183,6 +183,7 @@ ROWS: list[Row] = [
     ("evaluate", "--verbose", EVALUATE, ("--verbose",), told_of_the_model),
     ("belief", "--id", BELIEF, ("--id", "apple-iphone"), lambda c: "of apple-iphone" in c.told.out),
     ("evaluate", "--links", ("phones.kbdisk", "phones.jsonl"), ("--links",), lambda c: c.told.status == 2 and "predicts links" in c.told.err),
+    ("evaluate", "--negatives", ("phones.kbdisk", "phones.jsonl"), ("--negatives", "kb.jsonl"), lambda c: c.told.status == 2 and "Say --links" in c.told.err),
     ("belief", "--path", BELIEF[:4], ("--path", "os"), lambda c: c.told.out.startswith("os  of nokia-3310")),
     ("belief", "--plot", BELIEF, ("--plot", "belief.png"), lambda c: c.told.status == 0 and Path("belief.png").read_bytes()[:4] == b"\x89PNG"),
     ("belief", "--json", BELIEF, ("--json",), lambda c: c.told.json["path"] == "brand"),

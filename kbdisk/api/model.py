@@ -232,15 +232,17 @@ class Model:
         scores.attrs["drift"] = Drift.of(self.trained.codec, sides.compared, asked.classes).to_json()
         return scores
 
-    def evaluate_links(self, kb: Knowledge) -> LinkEvaluation:
+    def evaluate_links(self, kb: Knowledge, false: Knowledge = None) -> LinkEvaluation:
         """How well links are predicted, in both directions: filtered ranks, by property; see kbdisk.evaluation.links.
 
         Scored are the links of a knowledge base that the model does not know. Where it knows all, as in its training data, those
-        that were held out in training are scored as they were before the model learnt from them.
+        that were held out in training are scored as they were before the model learnt from them. `false` is a knowledge base of
+        links that are wrong: then the result also says how well links are told from these.
         """
         from kbdisk.evaluation.links import evaluate_links
 
-        return evaluate_links(self.links, self.schema, self._loaded(kb).entities)
+        wrong = None if false is None else self._loaded(false).entities
+        return evaluate_links(self.links, self.schema, self._loaded(kb).entities, wrong)
 
     def drift(self, kb: Knowledge, *, classes: Iterable[str] = ()) -> Drift:
         """What in a knowledge base is unlike the training data: `rows()`, `to_json()`; false where nothing is."""

@@ -22,7 +22,7 @@ from kbdisk.cli.options import (
     verbose_option,
 )
 from kbdisk.cli.progress import show_counting, show_reading
-from kbdisk.cli.tables import UNNAMED, build_table, counted, render
+from kbdisk.cli.tables import UNNAMED, build_table, counted, percent, render
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.schemas.text.units import shown_unit
 
@@ -64,6 +64,11 @@ SHORT_METRICS = {"error rate": "error", "1 - IoU": "1-IoU"}
     "as_links",
     is_flag=True,
     help="How well links are predicted, in both directions, instead: filtered ranks of the links that MODEL does not know.",
+)
+@click.option(
+    "--negatives",
+    metavar="FILE",
+    help="With --links: a source of links that are wrong; also how well the links of SOURCE are told from these.",
 )
 @click.option(
     "--plot",
@@ -144,6 +149,8 @@ def evaluate(
     if options["as_links"]:
         _evaluate_links(context, opened, model, loaded, as_json)
         context.exit(1 if kb.skipped else 0)
+    if options["negatives"] is not None:
+        raise ConfigError("--negatives", "is for the evaluation of links. Say --links, too.")
     is_same = opened.is_of(loaded)
     parts = SourcePartition.of(opened.trained, loaded.entities, is_same)
     scored = [*parts.held_out, *parts.new, *parts.trained_on] if options["everything"] else parts.fair
@@ -177,11 +184,13 @@ def _evaluate_links(context: click.RichContext, model: Model, name: str, loaded:
     given = given_parameters(context)
     if excluded := [given[option] for option in LINKS_EXCLUDE if option in given]:
         raise ConfigError("--links", f"has an evaluation of its own. Leave {', '.join(excluded)} out.")
-    scored = model.evaluate_links(loaded)
+    negatives = context.params["negatives"]
+    scored = model.evaluate_links(loaded, None if negatives is None else open_source(negatives, context.params))
     if as_json:
         rows = [score.to_json() for score in scored.scores]
         counts = {"known": scored.known, "unknown_entities": scored.left_out}
-        screen.write_json({"model": name, "source": loaded.name, **counts, "rows": rows})
+        classified = {} if scored.classified is None else {"classified": scored.classified.to_json()}
+        screen.write_json({"model": name, "source": loaded.name, **counts, "rows": rows, **classified})
         return
     number = counted(scored.scores[0].n // 2, "link", "links")
     if scored.is_held_out:
@@ -193,6 +202,9 @@ def _evaluate_links(context: click.RichContext, model: Model, name: str, loaded:
         notes.append(
             f"{counted(scored.left_out, 'link', 'links')} of entities or properties that it does not know left out."
         )
+    if (classified := scored.classified) is not None:
+        right, error = percent(classified.accuracy), percent(classified.calibration_error)
+        notes.append(f"Of {classified.n:,} true and false links {right} are told apart; calibration error {error}.")
     screen.show(render_link_scores(head, notes, scored.scores))
 
 

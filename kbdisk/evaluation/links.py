@@ -22,6 +22,7 @@ from kbdisk.experts.link_factorization import Confidence, Fitted, HeldOut, LinkP
 from kbdisk.schemas.schema import Schema
 
 TAIL, HEAD, BOTH = "tail", "head", "both"  # what is asked for
+CALIBRATION_RANGES = 10
 MAX_CALIBRATED = 1000  # queries that confidence is calibrated on
 
 
@@ -78,6 +79,28 @@ def scores_of(predictor: LinkPredictor, links: Tensor) -> list[LinkScore]:
 
 
 @dataclass(frozen=True)
+class Classification:
+    """How well links are told from false ones, of which there are as many."""
+
+    n: int
+    accuracy: float  # of the probability at .5
+    calibration_error: float  # the mean difference of probability and truth, in ten ranges of the probability
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return asdict(self)
+
+
+def classification(probability: Tensor, is_true: Tensor) -> Classification:
+    """The accuracy and the calibration of the probabilities (m,) that triples are links."""
+    is_true = is_true.double()
+    place = (probability * CALIBRATION_RANGES).long().clamp(max=CALIBRATION_RANGES - 1)
+    sums = torch.zeros(CALIBRATION_RANGES, dtype=torch.float64).index_add_(0, place, probability - is_true)
+    accuracy = ((probability > 0.5).double() == is_true).double().mean()
+    return Classification(len(is_true), float(accuracy), float(sums.abs().sum() / len(is_true)))
+
+
+@dataclass(frozen=True)
 class LinkEvaluation:
     """The scores of links: of all first, then of each property, the most frequent first."""
 
@@ -85,25 +108,53 @@ class LinkEvaluation:
     known: int  # links that the predictor knows: not scored
     left_out: int  # links of entities or properties that it does not know
     is_held_out: bool  # whether those are scored that were held out in training
+    classified: Classification | None = None  # the links beside as many false ones, where these are stated
 
 
-def evaluate_links(predictor: LinkPredictor, schema: Schema, entities: Iterable[Entity]) -> LinkEvaluation:
-    """The scores of the links that a predictor does not know; of those held out in training where it knows all of them."""
+def evaluate_links(
+    predictor: LinkPredictor, schema: Schema, entities: Iterable[Entity], false: Iterable[Entity] | None = None
+) -> LinkEvaluation:
+    """The scores of the links that a predictor does not know; of those held out in training where it knows all of them.
+
+    With the `false` links of other entities also how well links that it does not know are told from these.
+    """
     triples = Triples.of(schema, entities, values=False)
-    links = predictor.triples.number(
-        (triples.entities[head], triples.relations[relation].path, triples.entities[tail])
-        for head, relation, tail in triples.numbered.tolist()
-    )
+    links = _known_links(predictor, triples)
     rows, answers = predictor.known.of(links[:, 0], links[:, 1])
     is_known = torch.zeros(len(links), dtype=torch.bool).index_fill(0, rows[answers == links[rows, 2]], True)
     left_out, new = len(triples) - len(links), links[~is_known]
     if len(new):
-        return LinkEvaluation(scores_of(predictor, new), int(is_known.sum()), left_out, False)
+        classified = None if false is None else _classified(predictor, new, Triples.of(schema, false, values=False))
+        return LinkEvaluation(scores_of(predictor, new), int(is_known.sum()), left_out, False, classified)
+    if false is not None:
+        raise SchemaError("the links", "expected some that the model does not know beside the false ones, got none.")
     if not len(predictor.held_out):
         raise SchemaError(
             "the links", "expected some that the model does not know, got none. Say a source with others."
         )
     return LinkEvaluation(held_out_scores(predictor), int(is_known.sum()), left_out, True)
+
+
+def _known_links(predictor: LinkPredictor, triples: Triples) -> Tensor:
+    """(m, 3) the links among entities and properties that a predictor knows, by its numbers."""
+    return predictor.triples.number(
+        (triples.entities[head], triples.relations[relation].path, triples.entities[tail])
+        for head, relation, tail in triples.numbered.tolist()
+    )
+
+
+def _classified(predictor: LinkPredictor, links: Tensor, false: Triples) -> Classification:
+    """How well links (m, 3) are told from false ones; of more, as many are drawn."""
+    numbered = _known_links(predictor, false)
+    if not len(numbered):
+        raise SchemaError("the false links", "expected some among entities that the model knows, got none.")
+    generator = torch.Generator().manual_seed(0)
+    links, numbered = (
+        rows[torch.randperm(len(rows), generator=generator)[: min(len(links), len(numbered))]]
+        for rows in (links, numbered)
+    )
+    is_true = torch.arange(2 * len(links)) < len(links)
+    return classification(predictor.probability(torch.cat([links, numbered])), is_true)
 
 
 def calibrated(fitted: Fitted, triples: Triples) -> LinkPredictor:
@@ -114,7 +165,9 @@ def calibrated(fitted: Fitted, triples: Triples) -> LinkPredictor:
     """
     held_out = fitted.held_out
     confidence = confidence_of(held_out, triples)
-    return LinkPredictor(triples, fitted.factors, fitted.strength, confidence, held_out.links, held_out.ranks)
+    return LinkPredictor(
+        triples, fitted.factors, fitted.strength, confidence, held_out.classifier, held_out.links, held_out.ranks
+    )
 
 
 def confidence_of(held_out: HeldOut, triples: Triples) -> Confidence:

@@ -38,6 +38,7 @@ PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
 CALIBRATED = 10  # answers to a held-out query that confidence is calibrated on
 MIN_PROBABILITY = 1e-9
+CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false ones
 UNLIMITED_EPOCHS = 60  # where there is no time limit
 
 
@@ -312,6 +313,54 @@ def mean_reciprocal_rank(factors: Factors, held_out: Tensor, known: Answers, tri
 # ---------------------------------------------------------------- predictions
 
 
+FEATURES = 4  # of a link
+
+
+def link_features(factors: Factors, links: Tensor, entities: int, relations: int) -> Tensor:
+    """(m, 4) by which links (m, 3) are told from false ones: the log-probabilities of tail, head and relation, and the score."""
+    parts = []
+    for of_part in links.split(max(MAX_SCORES // max(entities, 1), 1)):
+        both = with_inverses(of_part, relations)
+        scores = factors.scores(factors.queries(both[:, 0], both[:, 1]), slice(0, entities))
+        own = scores.gather(1, both[:, 2:])[:, 0]
+        of_tails, of_heads = (own - scores.logsumexp(1)).chunk(2)
+        products = times_conjugate(factors.nodes[of_part[:, 2]], factors.nodes[of_part[:, 0]])
+        of_relations = (products @ factors.relations[:relations].T).log_softmax(1).gather(1, of_part[:, 1:2])[:, 0]
+        parts.append(torch.stack([of_tails, of_heads, of_relations, own[: len(of_part)]], 1).double())
+    return torch.cat([torch.zeros(0, FEATURES, dtype=torch.float64), *parts])
+
+
+@dataclass(frozen=True)
+class LinkClassifier:
+    """Logistic regression that tells links from false ones that look like them, half of either."""
+
+    weights: Tensor  # (5,) of the features, and a constant
+    offsets: Tensor  # (P,) of each relation
+
+    @classmethod
+    def fit(cls, features: Tensor, relation: Tensor, is_true: Tensor, relations: int) -> LinkClassifier:
+        """By the features (m, 4) and relations (m,) of links and false ones (m,), with a ridge prior."""
+        weights = torch.zeros(FEATURES + 1, dtype=torch.float64, requires_grad=True)
+        offsets = torch.zeros(relations, dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.LBFGS([weights, offsets], max_iter=200, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            odds = features @ weights[:FEATURES] + weights[FEATURES] + offsets[relation]
+            entropy = torch.nn.functional.binary_cross_entropy_with_logits(odds, is_true.double(), reduction="sum")
+            value = entropy + CLASSIFIER_PRIOR * (weights[:FEATURES].square().sum() + offsets.square().sum()) / 2
+            value.backward()  # type: ignore[no-untyped-call]
+            return value
+
+        if len(features):
+            optimizer.step(loss)
+        return cls(weights.detach(), offsets.detach())
+
+    def __call__(self, features: Tensor, relation: Tensor) -> Tensor:
+        """(m,) the probability that each is a link."""
+        return (features @ self.weights[:FEATURES] + self.weights[FEATURES] + self.offsets[relation]).sigmoid()
+
+
 class Candidates(NamedTuple):
     """The likeliest answers to queries, best first. Where a query has fewer than k, the rest are -1 with probability 0."""
 
@@ -367,6 +416,7 @@ class LinkPredictor:
     factors: Factors
     strength: float  # of the regularisation
     confidence: Confidence
+    classifier: LinkClassifier
     held_out: Tensor  # (m, 3) links
     held_out_ranks: Tensor  # (2m,) in both directions, before they were learnt from
 
@@ -390,6 +440,11 @@ class LinkPredictor:
         found = candidates(self.factors, queries, known, len(self.triples.entities), k)
         return found, self.confidence(relations, found.probability)
 
+    def probability(self, links: Tensor) -> Tensor:
+        """(m,) the probability that each of some triples is a link, where as many are false ones that look like links."""
+        features = link_features(self.factors, links, len(self.triples.entities), len(self.triples.relations))
+        return self.classifier(features, links[:, 1])
+
     def place(self, relations: Tensor, answers: Tensor) -> Tensor:
         """(2R,) the vector of an entity that training did not know, by its triples (n,) with known nodes."""
         return self.factors.place(relations, answers, slice(0, self.triples.nodes), self.strength)
@@ -412,6 +467,7 @@ class HeldOut(NamedTuple):
     relations: Tensor  # (2m,) those of inverses included
     probability: Tensor  # (2m, k) of the likeliest answers
     is_right: Tensor  # (2m, k) whether they are the held-out one
+    classifier: LinkClassifier  # fitted to the links, and to false ones that the factors find likely
 
 
 class Fitted(NamedTuple):
@@ -472,4 +528,30 @@ def _predicted(factors: Factors, held_out: Tensor, known: Answers, triples: Trip
     queries = factors.queries(asked[:, 0], asked[:, 1])
     found = candidates(factors, queries, (rows[is_other], answers[is_other]), entities, CALIBRATED)
     is_right = found.nodes == asked[:, 2:]
-    return HeldOut(held_out, ranks(factors, asked, known, entities), asked[:, 1], found.probability, is_right)
+    classifier = _fitted_classifier(factors, asked, found, is_right, triples)
+    held_out_ranks = ranks(factors, asked, known, entities)
+    return HeldOut(held_out, held_out_ranks, asked[:, 1], found.probability, is_right, classifier)
+
+
+def _fitted_classifier(
+    factors: Factors, asked: Tensor, found: Candidates, is_right: Tensor, triples: Triples
+) -> LinkClassifier:
+    """A classifier of held-out links, and of one false link for each: one end is a random one of the likeliest others."""
+    relations = len(triples.relations)
+    generator = torch.Generator().manual_seed(0)
+    is_asked = torch.rand(len(asked) // 2, generator=generator) < 0.5  # for its tail; else for its head
+    chosen = torch.arange(len(asked) // 2) + (len(asked) // 2) * ~is_asked
+    may_be_drawn = (~is_right & (found.nodes >= 0))[chosen]
+    chosen, may_be_drawn = chosen[may_be_drawn.any(1)], may_be_drawn[may_be_drawn.any(1)]
+    links = asked[chosen]
+    if not len(links):
+        return LinkClassifier.fit(torch.zeros(0, FEATURES, dtype=torch.float64), links[:, 1], links[:, 1], relations)
+    place = torch.multinomial(may_be_drawn.double(), 1, generator=generator)
+    false = torch.cat([links[:, :2], found.nodes[chosen].gather(1, place)], 1)
+    both = torch.cat([links, false])
+    is_inverse = both[:, 1] >= relations
+    forward = torch.stack([both[:, 2], both[:, 1] - relations, both[:, 0]], 1)
+    both = torch.where(is_inverse[:, None], forward, both)
+    is_true = torch.arange(len(both)) < len(links)
+    features = link_features(factors, both, len(triples.entities), relations)
+    return LinkClassifier.fit(features, both[:, 1], is_true, relations)

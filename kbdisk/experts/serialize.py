@@ -32,7 +32,7 @@ from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownE
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
-from kbdisk.experts.link_factorization import Confidence, Factors, LinkPredictor
+from kbdisk.experts.link_factorization import FEATURES, Confidence, Factors, LinkClassifier, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
@@ -549,6 +549,8 @@ LINK_FACTORIZATION_SHARED = {
     "slope": Spec(DOUBLE, ()),
     "intercept": Spec(DOUBLE, ()),
     "offsets": Spec(DOUBLE, ("directions",)),
+    "classifier": Spec(DOUBLE, (FEATURES + 1,)),
+    "classifier_offsets": Spec(DOUBLE, ("relations_forward",)),
     "held_out": Spec(INT, ("held_out", 3), 0),
     "held_out_ranks": Spec(FLOAT, ("both_directions",), 1),
 }
@@ -572,6 +574,8 @@ def _write_link_factorization(links: LinkPredictor) -> tuple[Tensors, Mapping[Sl
         "slope": confidence.slope,
         "intercept": confidence.intercept,
         "offsets": confidence.offsets,
+        "classifier": links.classifier.weights,
+        "classifier_offsets": links.classifier.offsets,
         "held_out": links.held_out,
         "held_out_ranks": links.held_out_ranks,
     }
@@ -592,6 +596,7 @@ def _read_link_factorization(
     )
     size = torch.tensor([triples.nodes, len(triples.relations), triples.nodes])
     fits = len(on_cpu["nodes"]) == triples.nodes and len(on_cpu["relations"]) == 2 * len(triples.relations)
+    fits &= len(on_cpu["classifier_offsets"]) == len(triples.relations)
     fits &= on_cpu["nodes"].shape[1] % 2 == 0 and len(on_cpu["held_out_ranks"]) == 2 * len(on_cpu["held_out"])
     if not fits or any(bool((on_cpu[name] >= size).any()) for name in ("triples", "held_out")):
         raise ValueError("names: of other triples")
@@ -600,6 +605,7 @@ def _read_link_factorization(
         Factors(on_cpu["nodes"].float(), on_cpu["relations"].float()),
         float(on_cpu["strength"]),
         Confidence(on_cpu["slope"], on_cpu["intercept"], on_cpu["offsets"]),
+        LinkClassifier(on_cpu["classifier"], on_cpu["classifier_offsets"]),
         on_cpu["held_out"],
         on_cpu["held_out_ranks"],
     )

@@ -6,8 +6,17 @@ import pytest
 import torch
 
 from kbdisk.data.triples import Triples
-from kbdisk.evaluation.links import confidence_of, link_scores
-from kbdisk.experts.link_factorization import HeldOut
+from kbdisk.evaluation.links import classification, confidence_of, link_scores
+from kbdisk.experts.link_factorization import HeldOut, LinkClassifier
+
+NONE = LinkClassifier(torch.zeros(5).double(), torch.zeros(1).double())
+
+
+def test_calibration_is_the_difference_of_probability_and_truth_by_ranges():
+    probability = torch.tensor([0.95, 0.95, 0.15, 0.12], dtype=torch.float64)
+    told = classification(probability, torch.tensor([True, False, False, False]))
+    assert (told.n, told.accuracy) == (4, 0.75)
+    assert told.calibration_error == pytest.approx((0.9 + 0.27) / 4)
 
 
 def test_scores_are_means_over_both_directions_and_by_property():
@@ -30,7 +39,7 @@ def test_confidence_says_how_often_a_candidate_is_right():
     relations = torch.arange(n) % 2
     odds = probability.logit() - 1.0 - 1.5 * relations[:, None]
     is_right = torch.rand(n, 1, generator=generator) < odds.sigmoid()
-    held_out = HeldOut(torch.zeros(n // 2, 3, dtype=torch.long), torch.ones(n), relations, probability, is_right)
+    held_out = HeldOut(torch.zeros(n // 2, 3, dtype=torch.long), torch.ones(n), relations, probability, is_right, NONE)
     triples = Triples.of_links([("a", ("r",), "b")])
     confidence = confidence_of(held_out, triples)(relations, probability)
     for relation in (0, 1):

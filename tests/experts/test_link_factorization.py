@@ -19,6 +19,7 @@ from kbdisk.experts.link_factorization import (
     Confidence,
     Factors,
     FactorTrainer,
+    LinkClassifier,
     LinkPredictor,
     candidates,
     fit,
@@ -180,12 +181,45 @@ def test_the_place_of_a_new_node_has_the_least_loss(seed):
     assert float(loss(placed)) <= float(loss(least.detach())) + 0.05
 
 
+def test_a_classifier_is_right_as_often_as_it_says():
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(4000, 4, generator=generator, dtype=torch.float64)
+    relation = torch.arange(4000) % 2
+    odds = 2 * features[:, 0] - features[:, 2] + 3 * relation - 1.5
+    is_true = torch.rand(4000, generator=generator, dtype=torch.float64) < odds.sigmoid()
+    classifier = LinkClassifier.fit(features, relation, is_true, 2)
+    assert (classifier(features, relation) - odds.sigmoid()).abs().mean() < 0.03
+
+
+def test_links_are_told_from_false_ones():
+    triples = ring()
+    fitted = fit(triples, SMALL)
+    classifier = fitted.held_out.classifier
+    true = triples.links
+    false = true.clone()
+    false[:, 2] = (true[:, 2] + 7) % 40
+    both = torch.cat([true, false])
+    probability = classifier(links_features(fitted, both), both[:, 1])
+    is_true = torch.arange(len(both)) < len(true)
+    assert float(((probability > 0.5) == is_true).double().mean()) > 0.9
+
+
+def links_features(fitted: links.Fitted, asked: torch.Tensor) -> torch.Tensor:
+    return links.link_features(fitted.factors, asked, 40, 2)
+
+
 def test_a_stored_predictor_predicts_the_same(tmp_path):
     triples = ring()
     fitted = fit(triples, SMALL)
     confidence = Confidence(*(torch.tensor(x, dtype=torch.float64) for x in (0.9, -0.1)), torch.zeros(4).double())
     predictor = LinkPredictor(
-        triples, fitted.factors, fitted.strength, confidence, fitted.held_out.links, fitted.held_out.ranks
+        triples,
+        fitted.factors,
+        fitted.strength,
+        confidence,
+        fitted.held_out.classifier,
+        fitted.held_out.links,
+        fitted.held_out.ranks,
     )
     file = tmp_path / "links.safetensors"
     file.write_bytes(serialize.to_bytes(serialize.LINK_FACTORIZATION, predictor))
@@ -207,9 +241,9 @@ def test_numbers_of_other_triples_are_refused(name, tmp_path):
     zero = torch.zeros((), dtype=torch.float64)
     held_out, of_ranks = torch.zeros(1, 3, dtype=torch.long), torch.ones(2)
     factors = Factors(torch.zeros(10, 4), torch.zeros(4, 4))
-    predictor = LinkPredictor(
-        triples, factors, 0.1, Confidence(zero, zero, torch.zeros(4).double()), held_out, of_ranks
-    )
+    classifier = LinkClassifier(torch.zeros(5).double(), torch.zeros(2).double())
+    confidence = Confidence(zero, zero, torch.zeros(4).double())
+    predictor = LinkPredictor(triples, factors, 0.1, confidence, classifier, held_out, of_ranks)
     tensors, _ = serialize.LINK_FACTORIZATION.write(predictor)
     broken = {key: tensor.clone() for key, tensor in tensors.items()}
     broken[name][0, 2] = 10
