@@ -1,11 +1,15 @@
 """Links in both directions: filtered ranks, beside a plain factorisation (ComplEx, N3, relation prediction) of equal rank and time.
 
 python -m benchmarks links SOURCE --budget 5m [--seed 0] [--validation]      one source and seed
+python -m benchmarks links SOURCE --budget 5m --unseen                       entities that training never saw
 python -m benchmarks links                                                   the table of all that is stored
 
 SOURCE is codex-s, codex-m or fb15k-237, of which the triples alone are given, with the published split; wikilike or wikilike-1500,
 of which a twentieth of the links is hidden and all else is given; or a file, likewise. With --validation codex is scored on its
 validation part, and further links of the others are hidden in the place of those of the test.
+
+With --unseen a twentieth of the entities is left out of training. Then each is placed by three to five of its triples, and asked for
+one further link; beside it stands the same question to factors that were trained with these triples.
 
 The plain factorisation scores each triple by itself, in steps of a thousand. It has no values, and all else in common: the choice
 of the regularisation on held-out links, too.
@@ -15,8 +19,10 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +40,7 @@ from kbdisk.data.triples import Answers, Triples, with_inverses
 from kbdisk.entity import Path as EntityPath
 from kbdisk.evaluation.links import classification
 from kbdisk.experts.config import LinkFactorizationConfig
-from kbdisk.experts.link_factorization import Factors, LinkClassifier, fit, link_features, ranks
+from kbdisk.experts.link_factorization import Factors, Fitted, LinkClassifier, fit, link_features, ranks, times
 from kbdisk.training.schedule import seconds_of
 
 NAME = "links"
@@ -49,6 +55,8 @@ PUBLISHED: Mapping[str, str] = {
     FB15K: "ComplEx + relation prediction .388 (Chen et al. 2021, rank 1,000), RESCAL .356, RotatE .333",
 }
 PLAIN_QUERIES = 1000  # triples of a step
+UNSEEN, SEEN = "unseen", "seen"
+UNSEEN_SHARE, MIN_GIVEN, MAX_GIVEN = 0.05, 3, 5  # of the entities; triples that are given of each
 SIDES = ("valid", "test")
 CLASSIFIED = ("accuracy", "ECE")  # of true links and hard negatives
 ROWS = ("MRR", "tail MRR", "head MRR", "Hits@1", "Hits@3", "Hits@10")
@@ -73,7 +81,9 @@ def task_of(source: str, seed: int, validation: bool) -> Task:
         parts = _codex(source) if source in CODEX else _fb15k()
         given = Triples.of_links(parts["train"])
         asked = given.number(parts["valid" if validation else "test"])
-        false = {part: given.number(_codex_links(source, f"{part}_negatives")) for part in SIDES if source in CODEX}
+        false = {}
+        if source in CODEX and not validation:
+            false = {part: given.number(_codex_links(source, f"{part}_negatives")) for part in SIDES}
         known = torch.cat([given.number(links) for links in parts.values()])
         return Task(given, given, asked, known, false, given.number(parts["valid"]))
     file = KNOWLEDGE_BASES.get(source)
@@ -150,6 +160,107 @@ def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) 
             )
         )
     stored_run.end()
+
+
+def measure_unseen(source: str, budget: str, seed: int, arguments: argparse.Namespace) -> None:
+    """The ranks of links of entities that training never saw, and that it saw with the same triples."""
+    task = task_of(source, seed, arguments.validation)
+    part = "validation" if arguments.validation else "test"
+    stored_run = StoredRun.of(arguments.out, NAME, [source, budget, arguments.rank, seed, part, "unseen"])
+    questions = unseen_questions(task.given, seed)
+    config, progress = LinkFactorizationConfig(rank=arguments.rank), TerminalProgress(arguments.quiet)
+    done = {result.method for result in stored_run.results}
+    for method, triples in ((UNSEEN, questions.without), (SEEN, questions.with_given)):
+        if method in done:
+            continue
+        progress.say(f"{source}: {method}, {len(triples):,} triples, {budget}")
+        begun = time.monotonic()
+        fitted = fit(triples, config, seed, seconds_of(budget))
+        seconds = time.monotonic() - begun
+        known = Answers(task.given.links, len(triples.relations))
+        of_questions = [
+            _rank(fitted, triples, asked, given if method == UNSEEN else None, known)
+            for asked, given in zip(questions.asked, questions.given, strict=True)
+        ]
+        of_questions = torch.tensor(of_questions).double()
+        values = {"MRR": (1 / of_questions).mean()}
+        values |= {f"Hits@{most}": (of_questions <= most).double().mean() for most in (1, 3, 10)}
+        rows = [Row(name, float(value), len(of_questions)) for name, value in values.items()]
+        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": config.rank}
+        setting = f"{source}, entities {UNSEEN} in training"
+        stored_run.add(
+            Result(
+                NAME,
+                method,
+                rows,
+                seed=seed,
+                part=part,
+                setting=setting,
+                told=budget,
+                seconds=round(seconds, 1),
+                details=details,
+            )
+        )
+    stored_run.end()
+
+
+class Questions(NamedTuple):
+    """Triples without some entities, those with a few of their triples, and a question for each of these entities."""
+
+    without: Triples
+    with_given: Triples
+    asked: list[tuple[int, int, int]]  # entity, relation (those of inverses included) and answer
+    given: list[tuple[Tensor, Tensor]]  # the relations and nodes by which the entity is placed
+
+
+def unseen_questions(triples: Triples, seed: int) -> Questions:
+    """A link of each unseen entity is asked, and three to five others are given."""
+    relations = len(triples.relations)
+    dice = random.Random(seed)
+    both = with_inverses(triples.numbered, relations)
+    by_entity: dict[int, list[tuple[int, int]]] = {}
+    for head, relation, tail in both.tolist():
+        if head < len(triples.entities):
+            by_entity.setdefault(head, []).append((relation, tail))
+    candidates = [entity for entity, own in by_entity.items() if len(own) > MIN_GIVEN]
+    unseen = set(dice.sample(candidates, int(UNSEEN_SHARE * len(candidates))))
+    asked, given, kept = [], [], []
+    is_without = torch.tensor(
+        [head not in unseen and tail not in unseen for head, _, tail in triples.numbered.tolist()]
+    )
+    for entity in sorted(unseen):
+        known = [(relation, node) for relation, node in by_entity[entity] if node not in unseen]
+        of_links = [pair for pair in known if triples.relations[pair[0] % relations].is_link]
+        if len(known) <= MIN_GIVEN or not of_links:
+            continue
+        question = dice.choice(of_links)
+        others = [pair for pair in known if pair[1] != question[1]]
+        if len(others) < MIN_GIVEN:
+            continue
+        chosen = dice.sample(others, min(len(others), dice.randint(MIN_GIVEN, MAX_GIVEN)))
+        asked.append((entity, *question))
+        given.append(tuple(torch.tensor(side) for side in zip(*chosen, strict=True)))
+        kept += [(entity, r, node) if r < relations else (node, r - relations, entity) for r, node in chosen]
+    without = triples.only(is_without)
+    with_given = replace(without, numbered=torch.cat([without.numbered, torch.tensor(kept)]).unique(dim=0))
+    return Questions(without, with_given, asked, given)
+
+
+def _rank(
+    fitted: Fitted, triples: Triples, asked: tuple[int, int, int], given: tuple[Tensor, Tensor] | None, known: Answers
+) -> float:
+    """The filtered rank of an answer; `given` places the entity, else its trained vector is used."""
+    entity, relation, answer = asked
+    factors = fitted.factors
+    entities = slice(0, len(triples.entities))
+    vector = factors.nodes[entity] if given is None else factors.place(*given, slice(0, triples.nodes), fitted.strength)
+    scores = factors.scores(times(vector[None], factors.relations[relation][None]), entities)[0]
+    own = scores[answer].item()
+    _, others = known.of(torch.tensor([entity]), torch.tensor([relation]))
+    scores[others] = -torch.inf
+    scores[answer] = -torch.inf
+    scores[entity] = -torch.inf
+    return 1 + int((scores > own).sum()) + int((scores == own).sum()) / 2
 
 
 def rows_of(factors: Factors, task: Task) -> list[Row]:
@@ -247,10 +358,11 @@ def main(argv: Sequence[str]) -> None:
         "--seed", type=int, action="append", help="of training and of what is hidden; repeat it for more"
     )
     parser.add_argument("--validation", action="store_true", help="to choose by: the links of the test stay hidden")
+    parser.add_argument("--unseen", action="store_true", help="ask about entities that training never saw")
     parser.add_argument("--quiet", action="store_true")
     add_out_option(parser)
     arguments = parser.parse_args(argv)
     if arguments.source is not None:
         for seed in arguments.seed or [0]:
-            measure(arguments.source, arguments.budget, seed, arguments)
+            (measure_unseen if arguments.unseen else measure)(arguments.source, arguments.budget, seed, arguments)
     print_tables(table(read(Path(arguments.out) / f"{NAME}.jsonl")))

@@ -80,9 +80,10 @@ def links(
 ) -> None:
     """Predict links of an entity of SOURCE: the likeliest targets of a property that are not known.
 
-    All links of SOURCE are factorised, together with its classes and values. A link is as sure as links that were held
-    out were right: if the entity has one more such link. Beside it stand the entities most like the one asked about, of
-    those that have the same link. Nothing is written into SOURCE. Exits with status 1 where --skip-errors skipped
+    All links of SOURCE are factorised, together with its classes and values. How sure a link is, is the probability that the
+    entity has one more such link, by what is recorded of others, times the probability that this is it, as often as links
+    that were held out were right. Beside it stand the entities most like the one asked about, of those that have the same
+    link. Nothing is written into SOURCE. Exits with status 1 where --skip-errors skipped
     something.
 
     \b

@@ -21,6 +21,7 @@ from kbdisk.experts.link_factorization import LinkPredictor, times
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.names import did_you_mean
 
+DIGITS = 6  # of what is printed
 MAX_SIMILAR = 3  # entities that are named as reasons
 QUERIES_AT_ONCE = 512
 
@@ -35,18 +36,25 @@ class LinkQuery(NamedTuple):
 
 @dataclass(frozen=True)
 class PredictedLink:
-    """A link that is not known, with the probability that it is right if one more such link exists."""
+    """A link that is not known."""
 
     head: str
     path: Path
     tail: str
-    confidence: float
+    presence: float  # the probability that the entity asked about has one more such link than is known
+    correctness: float  # the probability that this is the link, if so
     similar: tuple[str, ...] = ()  # entities like the one asked about that have the same link
+
+    @property
+    def confidence(self) -> float:
+        """The probability that the link is right."""
+        return self.presence * self.correctness
 
     def to_json(self) -> dict[str, Any]:
         """The link as plain data."""
         data = {"head": self.head, "property": show(self.path), "tail": self.tail}
-        return {**data, "confidence": round(self.confidence, 6), "similar": list(self.similar)}
+        chances = {name: round(getattr(self, name), DIGITS) for name in ("confidence", "presence", "correctness")}
+        return {**data, **chances, "similar": list(self.similar)}
 
 
 class LinkQuestions:
@@ -76,23 +84,32 @@ class LinkQuestions:
         nodes = [self.triples.number_of.get(query.entity) for query in queries]
         vectors = torch.stack([self._vector(query.entity) for query in queries])
         directions = self.predictor.factors.relations[relations]
-        known_rows, known_answers = self._known(queries, nodes, relations)
-        found, confidence = self.predictor.predict(
-            times(vectors, directions), relations, (known_rows, known_answers), k
+        links_known, answers = self._known(queries, nodes, relations)
+        excluded_rows, excluded = self._excluded(nodes, relations)
+        found, correctness = self.predictor.predict(
+            times(vectors, directions),
+            relations,
+            (torch.cat([links_known, excluded_rows]), torch.cat([answers, excluded])),
+            k,
         )
+        counts = torch.bincount(links_known, minlength=len(queries))
+        presence = self.predictor.presence(vectors, relations, counts)
+        asked = zip(queries, relations.tolist(), nodes, presence.tolist(), strict=True)
         return [
             [
-                self._link(query, int(relation), int(node), float(sure), own)
-                for node, sure in zip(row.tolist(), sures.tolist(), strict=True)
+                self._link(query, relation, node, own, present, right)
+                for node, right in zip(row.tolist(), rights.tolist(), strict=True)
                 if node >= 0
             ]
-            for query, relation, own, row, sures in zip(queries, relations, nodes, found.nodes, confidence, strict=True)
+            for (query, relation, own, present), row, rights in zip(asked, found.nodes, correctness, strict=True)
         ]
 
-    def _link(self, query: LinkQuery, relation: int, node: int, confidence: float, own: int | None) -> PredictedLink:
+    def _link(
+        self, query: LinkQuery, relation: int, node: int, own: int | None, presence: float, correctness: float
+    ) -> PredictedLink:
         other = self.triples.entities[node]
         head, tail = (other, query.entity) if query.incoming else (query.entity, other)
-        return PredictedLink(head, query.path, tail, confidence, self._similar(own, relation, node))
+        return PredictedLink(head, query.path, tail, presence, correctness, self._similar(own, relation, node))
 
     def _similar(self, own: int | None, relation: int, answer: int) -> tuple[str, ...]:
         """The entities most like the one asked about, of those that have the same answer."""
@@ -127,16 +144,19 @@ class LinkQuestions:
             raise ConfigError(id, "expected an entity that has a known link or value, got none.")
         return self.predictor.place(*placed)
 
+    def _excluded(self, nodes: Sequence[int | None], relations: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows and the nodes of entities themselves, where no entity is known to have such a link to itself."""
+        numbers = torch.tensor([-1 if node is None else node for node in nodes])
+        is_excluded = (numbers >= 0) & ~self._links_to_itself[relations % len(self.triples.relations)]
+        return is_excluded.nonzero()[:, 0], numbers[is_excluded]
+
     def _known(
         self, queries: Sequence[LinkQuery], nodes: Sequence[int | None], relations: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The rows and the nodes of the known answers, and the entity itself where none has such a link to itself."""
+        """The rows and the nodes of the known answers."""
         numbers = torch.tensor([-1 if node is None else node for node in nodes])
         rows, answers = self.predictor.known.of(numbers, relations)
         new_rows, new_answers = [rows], [answers]
-        to_itself = ((numbers >= 0) & ~self._links_to_itself[relations % len(self.triples.relations)]).nonzero()[:, 0]
-        new_rows.append(to_itself)
-        new_answers.append(numbers[to_itself])
         for row, (query, node) in enumerate(zip(queries, nodes, strict=True)):
             if node is None:
                 own_relations, own_answers = self._new_triples()[query.entity]

@@ -38,6 +38,7 @@ PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
 CALIBRATED = 10  # answers to a held-out query that confidence is calibrated on
 MIN_PROBABILITY = 1e-9
+MOST_LIKE = 30  # entities that say whether one like them has a link at all
 CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false ones
 UNLIMITED_EPOCHS = 60  # where there is no time limit
 
@@ -432,6 +433,36 @@ class LinkPredictor:
     def to(self, device: torch.device) -> LinkPredictor:
         """Itself: links are predicted on the CPU."""
         return self
+
+    @cached_property
+    def _counts(self) -> Tensor:
+        """(E, 2P) how many known answers each entity has."""
+        triples, relations = self.triples, len(self.triples.relations)
+        both = with_inverses(triples.links, relations)
+        counts = torch.zeros(len(triples.entities) * 2 * relations, dtype=torch.long)
+        counts.index_add_(0, both[:, 0] * 2 * relations + both[:, 1], torch.ones(len(both), dtype=torch.long))
+        return counts.reshape(len(triples.entities), 2 * relations)
+
+    @cached_property
+    def _unit_vectors(self) -> Tensor:
+        """(E, 2R) those of entities, of length 1."""
+        return torch.nn.functional.normalize(self.factors.nodes[: len(self.triples.entities)], dim=1)
+
+    def presence(self, vectors: Tensor, relations: Tensor, known: Tensor) -> Tensor:
+        """(q,) the probability that entities have one more link than are `known` (q,), by what is recorded of others.
+
+        Of an entity with some links: the share of those with at least as many that have more. Of one without: the share of the
+        entities most like it that have one.
+        """
+        parts = []
+        for vector, relation, count in zip(vectors, relations.tolist(), known.tolist(), strict=True):
+            counts = self._counts[:, relation]
+            if not count:
+                likeness = self._unit_vectors @ torch.nn.functional.normalize(vector, dim=0)
+                counts = counts[likeness.topk(min(MOST_LIKE, len(counts))).indices]
+            as_many = int((counts >= count).sum())
+            parts.append((int((counts > count).sum()) + 0.5) / (as_many + 1))
+        return torch.tensor(parts, dtype=torch.float64)
 
     def predict(
         self, queries: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], k: int

@@ -208,6 +208,40 @@ def links_features(fitted: links.Fitted, asked: torch.Tensor) -> torch.Tensor:
     return links.link_features(fitted.factors, asked, 40, 2)
 
 
+def predictor_of(triples: Triples, factors: Factors) -> LinkPredictor:
+    """A predictor whose confidence is the probability itself."""
+    zero, relations = torch.zeros((), dtype=torch.float64), len(triples.relations)
+    confidence = Confidence(zero + 1, zero, torch.zeros(2 * relations).double())
+    classifier = LinkClassifier(torch.zeros(5).double(), torch.zeros(relations).double())
+    return LinkPredictor(triples, factors, 0.1, confidence, classifier, torch.zeros(0, 3).long(), torch.zeros(0))
+
+
+def test_presence_goes_by_the_links_of_others():
+    """Ten of twenty have one link, five of these a second one."""
+    pairs = [(f"a{n}", ("r",), "x") for n in range(10)] + [(f"a{n}", ("r",), "y") for n in range(5)]
+    pairs += [(f"b{n}", ("s",), "x") for n in range(10)]
+    triples = Triples.of_links(pairs)
+    vectors = torch.zeros(len(triples.entities), 4)
+    for number, id in enumerate(triples.entities):
+        vectors[number, {"a": 0, "b": 1}.get(id[0], 2)] = 1.0
+    predictor = predictor_of(triples, Factors(vectors, torch.ones(4, 4)))
+    relation = torch.tensor([0, 0])
+    one, two = predictor.presence(vectors[:2], relation, torch.tensor([1, 2])).tolist()
+    assert one == pytest.approx((5 + 0.5) / (10 + 1))
+    assert two == pytest.approx(0.5 / (5 + 1))
+
+
+def test_presence_of_a_first_link_goes_by_the_entities_most_like_it(monkeypatch):
+    monkeypatch.setattr(links, "MOST_LIKE", 10)
+    pairs = [(f"a{n}", ("r",), "x") for n in range(10)] + [(f"b{n}", ("s",), "x") for n in range(10)]
+    triples = Triples.of_links(pairs)
+    vectors = torch.eye(4)[[{"a": 0, "b": 1}.get(id[0], 2) for id in triples.entities]]
+    predictor = predictor_of(triples, Factors(vectors, torch.ones(4, 4)))
+    like_a, like_b = predictor.presence(torch.eye(4)[:2], torch.tensor([0, 0]), torch.tensor([0, 0])).tolist()
+    assert like_a == pytest.approx(10.5 / 11)
+    assert like_b == pytest.approx(0.5 / 11)
+
+
 def test_a_stored_predictor_predicts_the_same(tmp_path):
     triples = ring()
     fitted = fit(triples, SMALL)
