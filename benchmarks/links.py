@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -60,6 +60,9 @@ UNSEEN_SHARE, MIN_GIVEN, MAX_GIVEN = 0.05, 3, 5  # of the entities; triples that
 SIDES = ("valid", "test")
 CLASSIFIED = ("accuracy", "ECE")  # of true links and hard negatives
 ROWS = ("MRR", "tail MRR", "head MRR", "Hits@1", "Hits@3", "Hits@10")
+
+
+Links: TypeAlias = list[tuple[str, EntityPath, str]]
 
 
 class Task(NamedTuple):
@@ -108,18 +111,18 @@ def _drawn(triples: Triples, seed: int, share: float) -> Tensor:
     return (torch.rand(len(triples), generator=generator) < share) & triples.is_link[triples.numbered[:, 1]]
 
 
-def _codex(name: str) -> dict[str, list[tuple[str, EntityPath, str]]]:
+def _codex(name: str) -> dict[str, Links]:
     return {part: _codex_links(name, part) for part in ("train", *SIDES)}
 
 
-def _codex_links(name: str, part: str) -> list[tuple[str, EntityPath, str]]:
+def _codex_links(name: str, part: str) -> Links:
     with gzip.open(data_file(data_folder(None), f"kb/codex/{name}-{part}.txt.gz", "tsafavi/codex"), "rt") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
     return [(head, (relation,), tail) for head, relation, tail in rows]
 
 
-def _fb15k() -> dict[str, list[tuple[str, EntityPath, str]]]:
-    parts = {}
+def _fb15k() -> dict[str, Links]:
+    parts: dict[str, Links] = {}
     for part in ("train", "valid", "test"):
         file = data_file(data_folder(None), f"kb/fb15k237/{part}2id.txt", "thunlp/OpenKE")
         rows = [line.split() for line in file.read_text().splitlines()[1:]]
@@ -178,11 +181,11 @@ def measure_unseen(source: str, budget: str, seed: int, arguments: argparse.Name
         fitted = fit(triples, config, seed, seconds_of(budget))
         seconds = time.monotonic() - begun
         known = Answers(task.given.links, len(triples.relations))
-        of_questions = [
+        found = [
             _rank(fitted, triples, asked, given if method == UNSEEN else None, known)
             for asked, given in zip(questions.asked, questions.given, strict=True)
         ]
-        of_questions = torch.tensor(of_questions).double()
+        of_questions = torch.tensor(found, dtype=torch.float64)
         values = {"MRR": (1 / of_questions).mean()}
         values |= {f"Hits@{most}": (of_questions <= most).double().mean() for most in (1, 3, 10)}
         rows = [Row(name, float(value), len(of_questions)) for name, value in values.items()]
@@ -224,7 +227,9 @@ def unseen_questions(triples: Triples, seed: int) -> Questions:
             by_entity.setdefault(head, []).append((relation, tail))
     candidates = [entity for entity, own in by_entity.items() if len(own) > MIN_GIVEN]
     unseen = set(dice.sample(candidates, int(UNSEEN_SHARE * len(candidates))))
-    asked, given, kept = [], [], []
+    asked: list[tuple[int, int, int]] = []
+    given: list[tuple[Tensor, Tensor]] = []
+    kept: list[tuple[int, int, int]] = []
     is_without = torch.tensor(
         [head not in unseen and tail not in unseen for head, _, tail in triples.numbered.tolist()]
     )
@@ -239,7 +244,7 @@ def unseen_questions(triples: Triples, seed: int) -> Questions:
             continue
         chosen = dice.sample(others, min(len(others), dice.randint(MIN_GIVEN, MAX_GIVEN)))
         asked.append((entity, *question))
-        given.append(tuple(torch.tensor(side) for side in zip(*chosen, strict=True)))
+        given.append((torch.tensor([r for r, _ in chosen]), torch.tensor([node for _, node in chosen])))
         kept += [(entity, r, node) if r < relations else (node, r - relations, entity) for r, node in chosen]
     without = triples.only(is_without)
     with_given = replace(without, numbered=torch.cat([without.numbered, torch.tensor(kept)]).unique(dim=0))

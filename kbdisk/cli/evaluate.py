@@ -189,8 +189,8 @@ def _evaluate_links(context: click.RichContext, model: Model, name: str, loaded:
     if as_json:
         rows = [score.to_json() for score in scored.scores]
         counts = {"known": scored.known, "unknown_entities": scored.left_out}
-        classified = {} if scored.classified is None else {"classified": scored.classified.to_json()}
-        screen.write_json({"model": name, "source": loaded.name, **counts, "rows": rows, **classified})
+        told_apart = {} if scored.classified is None else {"classified": scored.classified.to_json()}
+        screen.write_json({"model": name, "source": loaded.name, **counts, "rows": rows, **told_apart})
         return
     number = counted(scored.scores[0].n // 2, "link", "links")
     if scored.is_held_out:

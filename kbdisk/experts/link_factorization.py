@@ -350,7 +350,7 @@ class LinkClassifier:
             odds = features @ weights[:FEATURES] + weights[FEATURES] + offsets[relation]
             entropy = torch.nn.functional.binary_cross_entropy_with_logits(odds, is_true.double(), reduction="sum")
             value = entropy + CLASSIFIER_PRIOR * (weights[:FEATURES].square().sum() + offsets.square().sum()) / 2
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             return value
 
         if len(features):
