@@ -2,6 +2,7 @@
 
 python -m benchmarks links SOURCE --budget 5m [--seed 0] [--validation]      one source and seed
 python -m benchmarks links SOURCE --budget 5m --unseen                       entities that training never saw
+python -m benchmarks links --speed                                           questions a second
 python -m benchmarks links                                                   the table of all that is stored
 
 SOURCE is codex-s, codex-m or fb15k-237, of which the triples alone are given, with the published split; wikilike or wikilike-1500,
@@ -36,11 +37,23 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
-from kbdisk.data.triples import Answers, Triples, with_inverses
+from kbdisk.completion.links import LinkQuery, LinkQuestions
+from kbdisk.data.triples import Answers, Relation, Triples, with_inverses
 from kbdisk.entity import Path as EntityPath
 from kbdisk.evaluation.links import classification
 from kbdisk.experts.config import LinkFactorizationConfig
-from kbdisk.experts.link_factorization import Factors, Fitted, LinkClassifier, fit, link_features, ranks, times
+from kbdisk.experts.link_factorization import (
+    Confidence,
+    Factors,
+    Fitted,
+    LinkClassifier,
+    LinkPredictor,
+    fit,
+    link_features,
+    ranks,
+    times,
+)
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.training.schedule import seconds_of
 
 NAME = "links"
@@ -57,6 +70,7 @@ PUBLISHED: Mapping[str, str] = {
 PLAIN_QUERIES = 1000  # triples of a step
 UNSEEN, SEEN = "unseen", "seen"
 UNSEEN_SHARE, MIN_GIVEN, MAX_GIVEN = 0.05, 3, 5  # of the entities; triples that are given of each
+SPEED = ((15_000, 1000), (1_000_000, 50))  # entities and queries
 SIDES = ("valid", "test")
 CLASSIFIED = ("accuracy", "ECE")  # of true links and hard negatives
 ROWS = ("MRR", "tail MRR", "head MRR", "Hits@1", "Hits@3", "Hits@10")
@@ -258,14 +272,43 @@ def _rank(
     entity, relation, answer = asked
     factors = fitted.factors
     entities = slice(0, len(triples.entities))
-    vector = factors.nodes[entity] if given is None else factors.place(*given, slice(0, triples.nodes), fitted.strength)
-    scores = factors.scores(times(vector[None], factors.relations[relation][None]), entities)[0]
+    vector = (
+        factors.node_vectors(torch.tensor([entity]))[0]
+        if given is None
+        else factors.place(*given, slice(0, triples.nodes), fitted.strength)
+    )
+    scores = factors.scores(times(vector[None], factors.relation_vectors(torch.tensor([relation]))), entities)[0]
     own = scores[answer].item()
     _, others = known.of(torch.tensor([entity]), torch.tensor([relation]))
     scores[others] = -torch.inf
     scores[answer] = -torch.inf
     scores[entity] = -torch.inf
     return 1 + int((scores > own).sum()) + int((scores == own).sum()) / 2
+
+
+def measure_speed(entities: int, queries: int, rank: int) -> str:
+    """A line about queries to generated vectors and links, with their confidence and their reasons."""
+    generator = torch.Generator().manual_seed(0)
+    ids = tuple(f"e{number}" for number in range(entities))
+    numbered = torch.stack(
+        [torch.randint(0, most, (5 * entities,), generator=generator) for most in (entities, 50, entities)], 1
+    )
+    triples = Triples(ids, tuple(Relation((f"r{number}",), True) for number in range(50)), (), numbered.unique(dim=0))
+    shapes = (entities, 2 * rank), (100, 2 * rank)
+    factors = Factors(*(torch.randn(shape, generator=generator, dtype=torch.float16) for shape in shapes))
+    one, none = torch.ones((), dtype=torch.float64), torch.zeros(0, 3, dtype=torch.long)
+    classifier = LinkClassifier.fit(torch.zeros(0, 4, dtype=torch.float64), none[:, 1], none[:, 1], 50)
+    confidence = Confidence(one, 0 * one, torch.zeros(100, dtype=torch.float64))
+    predictor = LinkPredictor(triples, factors, 0.1, confidence, classifier, none, torch.zeros(0))
+    questions = LinkQuestions(predictor, of_one_class({}))
+    asked = [LinkQuery(ids[7 * number % entities], (f"r{number % 50}",), number % 2 == 1) for number in range(queries)]
+    questions.ask(asked[:20], 10)  # what is computed once
+    begun = time.monotonic()
+    questions.ask(asked, 10)
+    seconds = time.monotonic() - begun
+    return (
+        f"{queries:,} queries to {entities:,} entities, rank {rank}: {seconds:.2f} s, {queries / seconds:,.0f} a second"
+    )
 
 
 def rows_of(factors: Factors, task: Task) -> list[Row]:
@@ -364,9 +407,16 @@ def main(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--validation", action="store_true", help="to choose by: the links of the test stay hidden")
     parser.add_argument("--unseen", action="store_true", help="ask about entities that training never saw")
+    parser.add_argument(
+        "--speed", action="store_true", help="how many questions a second are answered, of generated vectors"
+    )
     parser.add_argument("--quiet", action="store_true")
     add_out_option(parser)
     arguments = parser.parse_args(argv)
+    if arguments.speed:
+        for entities, queries in SPEED:
+            print(measure_speed(entities, queries, arguments.rank))
+        return
     if arguments.source is not None:
         for seed in arguments.seed or [0]:
             (measure_unseen if arguments.unseen else measure)(arguments.source, arguments.budget, seed, arguments)

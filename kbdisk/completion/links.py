@@ -83,7 +83,7 @@ class LinkQuestions:
     def _ask(self, queries: Sequence[LinkQuery], relations: Tensor, k: int) -> list[list[PredictedLink]]:
         nodes = [self.triples.number_of.get(query.entity) for query in queries]
         vectors = torch.stack([self._vector(query.entity) for query in queries])
-        directions = self.predictor.factors.relations[relations]
+        directions = self.predictor.factors.relation_vectors(relations)
         links_known, answers = self._known(queries, nodes, relations)
         excluded_rows, excluded = self._excluded(nodes, relations)
         found, correctness = self.predictor.predict(
@@ -94,34 +94,25 @@ class LinkQuestions:
         )
         counts = torch.bincount(links_known, minlength=len(queries))
         presence = self.predictor.presence(vectors, relations, counts)
-        asked = zip(queries, relations.tolist(), nodes, presence.tolist(), strict=True)
-        return [
-            [
-                self._link(query, relation, node, own, present, right)
-                for node, right in zip(row.tolist(), rights.tolist(), strict=True)
-                if node >= 0
-            ]
-            for (query, relation, own, present), row, rights in zip(asked, found.nodes, correctness, strict=True)
-        ]
+        rows, places = (found.nodes >= 0).nonzero(as_tuple=True)
+        answer, right = found.nodes[rows, places], correctness[rows, places]
+        own = torch.tensor([-1 if node is None else node for node in nodes])[rows]
+        similar = self._similar(own, relations[rows], answer)
+        links: list[list[PredictedLink]] = [[] for _ in queries]
+        for row, node, chance, others in zip(rows.tolist(), answer.tolist(), right.tolist(), similar, strict=True):
+            query, other = queries[row], self.triples.entities[node]
+            head, tail = (other, query.entity) if query.incoming else (query.entity, other)
+            links[row].append(PredictedLink(head, query.path, tail, float(presence[row]), chance, others))
+        return links
 
-    def _link(
-        self, query: LinkQuery, relation: int, node: int, own: int | None, presence: float, correctness: float
-    ) -> PredictedLink:
-        other = self.triples.entities[node]
-        head, tail = (other, query.entity) if query.incoming else (query.entity, other)
-        return PredictedLink(head, query.path, tail, presence, correctness, self._similar(own, relation, node))
-
-    def _similar(self, own: int | None, relation: int, answer: int) -> tuple[str, ...]:
-        """The entities most like the one asked about, of those that have the same answer."""
-        if own is None:
-            return ()
-        count = len(self.triples.relations)
-        inverse = relation - count if relation >= count else relation + count
-        _, others = self.predictor.known.of(torch.tensor([answer]), torch.tensor([inverse]))
-        others = others[others != own]
-        if not len(others):
-            return ()
-        return tuple(self.triples.entities[node] for node in self.predictor.similar(own, others, MAX_SIMILAR).tolist())
+    def _similar(self, own: Tensor, relations: Tensor, answers: Tensor) -> list[tuple[str, ...]]:
+        """The entities most like those asked about that have the same links; of one that training did not know none."""
+        found: list[tuple[str, ...]] = [()] * len(own)
+        known = (own >= 0).nonzero()[:, 0]
+        of_known = self.predictor.similar(own[known], relations[known], answers[known], MAX_SIMILAR)
+        for row, nodes in zip(known.tolist(), of_known, strict=True):
+            found[row] = tuple(self.triples.entities[node] for node in nodes)
+        return found
 
     def _relation(self, query: LinkQuery) -> int:
         """The number of a query's relation; SchemaError for a property without links."""
@@ -138,7 +129,7 @@ class LinkQuestions:
         """The vector of an entity; of one that training did not know, by its values and links."""
         node = self.triples.number_of.get(id)
         if node is not None:
-            return self.predictor.factors.nodes[node]
+            return self.predictor.factors.node_vectors(torch.tensor([node]))[0]
         placed = self._new_triples().get(id)
         if placed is None:
             raise ConfigError(id, "expected an entity that has a known link or value, got none.")

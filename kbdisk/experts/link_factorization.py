@@ -36,6 +36,7 @@ RATE, INITIAL_SCALE, TINY = 0.1, 0.1, 1e-10  # of Adagrad
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
+MAX_NODES = 1 << 15  # whose vectors are in single precision at once
 CALIBRATED = 10  # answers to a held-out query that confidence is calibrated on
 MIN_PROBABILITY = 1e-9
 MOST_LIKE = 30  # entities that say whether one like them has a link at all
@@ -76,16 +77,24 @@ class Factors:
     relations: Tensor
 
     def rounded(self) -> Factors:
-        """The factors in half precision, as they are stored, in single precision."""
-        return Factors(self.nodes.half().float(), self.relations.half().float())
+        """The factors in half precision, as they are stored and asked; all is computed in single precision."""
+        return Factors(self.nodes.half(), self.relations.half())
+
+    def node_vectors(self, nodes: slice | Tensor) -> Tensor:
+        """(n, 2R) in single precision."""
+        return self.nodes[nodes].float()
+
+    def relation_vectors(self, relations: Tensor) -> Tensor:
+        """(n, 2R) in single precision."""
+        return self.relations[relations].float()
 
     def queries(self, nodes: Tensor, relations: Tensor) -> Tensor:
         """(q, 2R)"""
-        return times(self.nodes[nodes], self.relations[relations])
+        return times(self.node_vectors(nodes), self.relation_vectors(relations))
 
     def scores(self, queries: Tensor, candidates: slice | Tensor) -> Tensor:
         """(q, C) the score of each candidate node."""
-        return queries @ self.nodes[candidates].T
+        return queries @ self.node_vectors(candidates).T
 
     def place(self, relations: Tensor, answers: Tensor, candidates: slice, strength: float) -> Tensor:
         """(2R,) the vector of a new node with triples (n,): relations, those of inverses included, and the nodes at their ends.
@@ -94,9 +103,9 @@ class Factors:
         """
         distinct, place = relations.unique(return_inverse=True)
         counts = torch.bincount(place).float()[:, None]
-        matrix, vectors = self.relations[distinct], self.nodes[candidates]
-        vector, squares = torch.zeros_like(self.nodes[:1]), torch.zeros_like(self.nodes[:1])
-        wanted = torch.zeros_like(matrix).index_add_(0, place, self.nodes[answers])  # (d, 2R)
+        matrix, vectors = self.relation_vectors(distinct), self.node_vectors(candidates)
+        vector, squares = torch.zeros(1, matrix.shape[1]), torch.zeros(1, matrix.shape[1])
+        wanted = torch.zeros_like(matrix).index_add_(0, place, self.node_vectors(answers))  # (d, 2R)
         for step in range(PLACING_STEPS):
             queries = times(vector.expand_as(matrix), matrix)
             expected = counts * ((queries @ vectors.T).softmax(1) @ vectors)
@@ -325,8 +334,12 @@ def link_features(factors: Factors, links: Tensor, entities: int, relations: int
         scores = factors.scores(factors.queries(both[:, 0], both[:, 1]), slice(0, entities))
         own = scores.gather(1, both[:, 2:])[:, 0]
         of_tails, of_heads = (own - scores.logsumexp(1)).chunk(2)
-        products = times_conjugate(factors.nodes[of_part[:, 2]], factors.nodes[of_part[:, 0]])
-        of_relations = (products @ factors.relations[:relations].T).log_softmax(1).gather(1, of_part[:, 1:2])[:, 0]
+        products = times_conjugate(factors.node_vectors(of_part[:, 2]), factors.node_vectors(of_part[:, 0]))
+        of_relations = (
+            (products @ factors.relation_vectors(torch.arange(relations)).T)
+            .log_softmax(1)
+            .gather(1, of_part[:, 1:2])[:, 0]
+        )
         parts.append(torch.stack([of_tails, of_heads, of_relations, own[: len(of_part)]], 1).double())
     return torch.cat([torch.zeros(0, FEATURES, dtype=torch.float64), *parts])
 
@@ -377,7 +390,7 @@ def candidates(factors: Factors, queries: Tensor, known: tuple[Tensor, Tensor], 
     rows, answers = known
     order = answers.argsort()
     rows, answers = rows[order], answers[order]
-    size = max(MAX_SCORES // max(len(queries), 1), 1)
+    size = max(min(MAX_SCORES // max(len(queries), 1), MAX_NODES), 1)
     best = torch.full((len(queries), 0), -torch.inf)
     nodes = torch.zeros((len(queries), 0), dtype=torch.long)
     log_total = torch.full((len(queries),), -torch.inf)
@@ -435,18 +448,20 @@ class LinkPredictor:
         return self
 
     @cached_property
-    def _counts(self) -> Tensor:
-        """(E, 2P) how many known answers each entity has."""
-        triples, relations = self.triples, len(self.triples.relations)
-        both = with_inverses(triples.links, relations)
-        counts = torch.zeros(len(triples.entities) * 2 * relations, dtype=torch.long)
-        counts.index_add_(0, both[:, 0] * 2 * relations + both[:, 1], torch.ones(len(both), dtype=torch.long))
-        return counts.reshape(len(triples.entities), 2 * relations)
+    def _norms(self) -> Tensor:
+        """(E,) the lengths of the vectors of entities."""
+        parts = self.factors.nodes[: len(self.triples.entities)].split(MAX_NODES)
+        return torch.cat([torch.zeros(0), *(part.float().norm(dim=1) for part in parts)]).clamp(min=TINY)
 
     @cached_property
-    def _unit_vectors(self) -> Tensor:
-        """(E, 2R) those of entities, of length 1."""
-        return torch.nn.functional.normalize(self.factors.nodes[: len(self.triples.entities)], dim=1)
+    def _counts(self) -> list[Tensor]:
+        """For each relation and each inverse, in order, how many answers each entity has that has any."""
+        relations = len(self.triples.relations)
+        keys, counts = self.known.keys.unique_consecutive(return_counts=True)
+        of_relation = keys % (2 * relations)
+        order = (of_relation * (int(counts.max()) + 1 if len(counts) else 1) + counts).argsort()
+        sizes = torch.bincount(of_relation, minlength=2 * relations).tolist()
+        return list(counts[order].split(sizes))
 
     def presence(self, vectors: Tensor, relations: Tensor, known: Tensor) -> Tensor:
         """(q,) the probability that entities have one more link than are `known` (q,), by what is recorded of others.
@@ -454,15 +469,32 @@ class LinkPredictor:
         Of an entity with some links: the share of those with at least as many that have more. Of one without: the share of the
         entities most like it that have one.
         """
-        parts = []
-        for vector, relation, count in zip(vectors, relations.tolist(), known.tolist(), strict=True):
-            counts = self._counts[:, relation]
-            if not count:
-                likeness = self._unit_vectors @ torch.nn.functional.normalize(vector, dim=0)
-                counts = counts[likeness.topk(min(MOST_LIKE, len(counts))).indices]
-            as_many = int((counts >= count).sum())
-            parts.append((int((counts > count).sum()) + 0.5) / (as_many + 1))
-        return torch.tensor(parts, dtype=torch.float64)
+        more, as_many = torch.zeros(len(known), dtype=torch.float64), torch.zeros(len(known), dtype=torch.float64)
+        for relation in relations[known > 0].unique().tolist():
+            rows = ((relations == relation) & (known > 0)).nonzero()[:, 0]
+            counts, of_rows = self._counts[relation], known[rows].contiguous()
+            as_many[rows] = (len(counts) - torch.searchsorted(counts, of_rows)).double()
+            more[rows] = (len(counts) - torch.searchsorted(counts, of_rows, right=True)).double()
+        for rows in (known == 0).nonzero()[:, 0].split(max(MAX_SCORES // max(len(self.triples.entities), 1), 1)):
+            neighbours = self._most_like(vectors[rows])  # (m, k)
+            asked = relations[rows, None].expand_as(neighbours)
+            answered, _ = self.known.of(neighbours.flatten(), asked.flatten())
+            has_any = torch.zeros(neighbours.numel(), dtype=torch.float64).index_fill(0, answered, 1.0)
+            more[rows], as_many[rows] = has_any.reshape(neighbours.shape).sum(1), float(neighbours.shape[1])
+        return (more + 0.5) / (as_many + 1)
+
+    def _most_like(self, vectors: Tensor) -> Tensor:
+        """(m, k) the entities whose vectors have the least angles to these (m, 2R)."""
+        entities = len(self.triples.entities)
+        likeness, nodes = torch.zeros(len(vectors), 0), torch.zeros(len(vectors), 0, dtype=torch.long)
+        for start in range(0, entities, MAX_NODES):
+            part = slice(start, min(start + MAX_NODES, entities))
+            of_part = (self.factors.scores(vectors, part) / self._norms[part]).topk(
+                min(MOST_LIKE, part.stop - start), 1
+            )
+            likeness = torch.cat([likeness, of_part.values], 1)
+            nodes = torch.cat([nodes, of_part.indices + start], 1)
+        return nodes.gather(1, likeness.topk(min(MOST_LIKE, entities), 1).indices)
 
     def predict(
         self, queries: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], k: int
@@ -480,11 +512,23 @@ class LinkPredictor:
         """(2R,) the vector of an entity that training did not know, by its triples (n,) with known nodes."""
         return self.factors.place(relations, answers, slice(0, self.triples.nodes), self.strength)
 
-    def similar(self, node: int, among: Tensor, k: int) -> Tensor:
-        """(k,) the nodes among some that are most like a node, best first, by the angle between their vectors."""
-        vectors = torch.nn.functional.normalize(self.factors.nodes[among], dim=1)
-        likeness = vectors @ torch.nn.functional.normalize(self.factors.nodes[node], dim=0)
-        return among[likeness.topk(min(k, len(among))).indices]
+    def similar(self, nodes: Tensor, relations: Tensor, answers: Tensor, k: int) -> list[list[int]]:
+        """For each link of nodes (m,) by relations to answers (m,): the k entities most like the node that have the same link."""
+        count = len(self.triples.relations)
+        rows, others = self.known.of(answers, torch.where(relations < count, relations + count, relations - count))
+        is_other = others != nodes[rows]
+        rows, others = rows[is_other], others[is_other]
+        width = self.factors.nodes.shape[1]
+        likeness = [
+            (self.factors.node_vectors(nodes[of_part]) * self.factors.node_vectors(other)).sum(1) / self._norms[other]
+            for of_part, other in zip(
+                *(side.split(max(MAX_SCORES // width, 1)) for side in (rows, others)), strict=True
+            )
+        ]
+        order = torch.cat([torch.zeros(0), *likeness]).argsort(descending=True)
+        order = order[rows[order].argsort(stable=True)]
+        sizes = torch.bincount(rows, minlength=len(nodes)).tolist()
+        return [of_link[:k].tolist() for of_link in others[order].split(sizes)]
 
 
 # ---------------------------------------------------------------- fit

@@ -602,7 +602,7 @@ def _read_link_factorization(
         raise ValueError("names: of other triples")
     return LinkPredictor(
         triples,
-        Factors(on_cpu["nodes"].float(), on_cpu["relations"].float()),
+        Factors(on_cpu["nodes"], on_cpu["relations"]),
         float(on_cpu["strength"]),
         Confidence(on_cpu["slope"], on_cpu["intercept"], on_cpu["offsets"]),
         LinkClassifier(on_cpu["classifier"], on_cpu["classifier_offsets"]),
