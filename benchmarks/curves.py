@@ -25,7 +25,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.evaluation.curve import Curve
 
 SETS = ("gsm", "nuclear")

@@ -24,7 +24,7 @@ from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.training.run import Run
     from kbdisk.training.validation import Watch
 

@@ -12,7 +12,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk import notebook
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.loaders import kb as kb_module
 from kbdisk.loaders.kb import Options
 from kbdisk.loaders.sparql import load_endpoint

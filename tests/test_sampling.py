@@ -13,7 +13,7 @@ from models import tiny, tiny_run
 from worlds import phones, world
 
 import kbdisk
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.completion import complete
 from kbdisk.data import Codec
 from kbdisk.data.fit import MAX_PATTERN_ENTITIES, PatternSample

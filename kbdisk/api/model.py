@@ -165,7 +165,7 @@ class Model:
         kb: Knowledge,
         *,
         given: float | None = None,
-        against: Iterable[str] = (),
+        against: Iterable[str] | None = (),
         watch: CountCallback | None = None,
         **scope: Any,
     ) -> pandas.DataFrame:
@@ -247,11 +247,11 @@ class Model:
         return self._graph[1]
 
 
-def _baseline_names(against: Iterable[str]) -> list[str]:
-    """The names of baselines; a single string is one name."""
+def _baseline_names(against: Iterable[str] | None) -> list[str]:
+    """The names of baselines; a single string is one name, and None is no baseline."""
     from kbdisk.evaluation import refuse_unknown
 
-    names = [against] if isinstance(against, str) else list(against)
+    names = [against] if isinstance(against, str) else list(against or ())
     refuse_unknown(names)
     return names
 

@@ -8,13 +8,14 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.errors import ConfigError
-from kbdisk.evaluation.calibration import Reliability
-from kbdisk.evaluation.curve import Curve, Line
 from kbdisk.loaders.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from kbdisk.evaluation.calibration import Reliability
+    from kbdisk.evaluation.curve import Curve, Line
 
 SUFFIXES = (".png", ".svg", ".pdf")
 SIGNATURES = (b"\x89PNG", b"<?xml", b"<svg", b"%PDF")  # first bytes of pictures, which may be overwritten

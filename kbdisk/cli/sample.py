@@ -18,7 +18,7 @@ from kbdisk.cli.tables import counted
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.entity import Entity, Path
 
 TABLES = ("csv", "tsv")

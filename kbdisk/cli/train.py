@@ -27,7 +27,8 @@ from kbdisk.cli.tables import counted
 from kbdisk.errors import ConfigError, KBDiskWarning
 
 if TYPE_CHECKING:
-    from kbdisk.api import LoadedSource, Model
+    from kbdisk.api.model import Model
+    from kbdisk.api.source import LoadedSource
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
 
@@ -168,7 +169,7 @@ def _read(
 ) -> tuple[LoadedSource, Inference | None]:
     """The entities of all sources, of the wanted classes; and their schema, where it is to be inferred."""
     import kbdisk
-    from kbdisk.api import LoadedSource
+    from kbdisk.api.source import LoadedSource
 
     if len(set(sources)) < len(sources):
         raise click.UsageError("The same SOURCE is named twice.")

@@ -13,7 +13,7 @@ import torch
 from guided import held_out
 from models import tiny_run
 
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError

@@ -9,10 +9,10 @@ import pytest
 import torch
 from models import tiny_run
 
-from kbdisk.api import train as train_model
 from kbdisk.api.model import Model
 from kbdisk.api.source import LoadedSource
 from kbdisk.api.train import is_continuable
+from kbdisk.api.train import train as train_model
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import ConfigError
 from kbdisk.experts.config import KNNConfig
