@@ -59,7 +59,7 @@ def sample(
     n: int,
     given: Mapping[Any, Any] | None = None,
     *,
-    of: str | None = None,
+    class_name: str | None = None,
     seed: int = 0,
     leap: int = 1,
     text: bool = False,
@@ -70,7 +70,7 @@ def sample(
         raise ConfigError("-n", f"expected how many entities to draw, got {n}.")
     if leap < 1:
         raise ConfigError("--leap", f"expected at least 1, got {leap}.")
-    starts = starts_of(trained, given or {}, of, text)
+    starts = starts_of(trained, given or {}, class_name, text)
     return _sample(trained, n, starts, seed, leap, text, watch)
 
 
@@ -112,10 +112,10 @@ class Start:
     weights: tuple[int, ...]
 
 
-def starts_of(trained: Trained, given: Mapping[Any, Any], of: str | None, text: bool) -> list[Start]:
+def starts_of(trained: Trained, given: Mapping[Any, Any], class_name: str | None, text: bool) -> list[Start]:
     """The starts of the classes that can have the given values."""
     values = {path_of(path): value for path, value in given.items()}
-    classes = _classes(trained, of)
+    classes = _classes(trained, class_name)
     starts, problems = [], []
     for schema_class in classes:
         try:
@@ -128,15 +128,15 @@ def starts_of(trained: Trained, given: Mapping[Any, Any], of: str | None, text: 
     return starts
 
 
-def _classes(trained: Trained, of: str | None) -> list[Class]:
+def _classes(trained: Trained, class_name: str | None) -> list[Class]:
     schema, patterns = trained.schema, trained.codec.patterns
-    if of is None:
+    if class_name is None:
         return [schema.classes[name] for name in patterns]
-    named = schema.class_of(Entity("", {}, (of,))) if of else schema.classes.get("")
-    if named is None or (named.name != of and of not in (named.iri, named.name)):
-        raise no_class(of, schema.classes)
+    named = schema.class_of(Entity("", {}, (class_name,))) if class_name else schema.classes.get("")
+    if named is None or (named.name != class_name and class_name not in (named.iri, named.name)):
+        raise no_class(class_name, schema.classes)
     if named.name not in patterns:
-        raise ConfigError("--class", f"no entity that the model was trained on is of the class {of!r}.")
+        raise ConfigError("--class", f"no entity that the model was trained on is of the class {class_name!r}.")
     return [named]
 
 

@@ -268,5 +268,5 @@ def _legend(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _short(line: Line) -> str:
-    name = f"{line.of}.{line.path}" if line.of and len(line.of) < 12 else line.path
+    name = f"{line.class_name}.{line.path}" if line.class_name and len(line.class_name) < 12 else line.path
     return name if len(name) <= MAX_NAME_LENGTH else "…" + name[1 - MAX_NAME_LENGTH :]

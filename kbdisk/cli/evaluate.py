@@ -480,10 +480,10 @@ def _show_curve_table(console: Console, curve: Curve) -> None:
     indices = [index for index, share in enumerate(curve.shares) if is_wide or round(share, 3) in NARROW_SHARES]
     shares = ["all" if curve.shares[index] == 1 else f"{100 * curve.shares[index]:.0f} %" for index in indices]
     table = build_table("path", ">n", ">constant", *(f">{share}" for share in shares))
-    has_classes = len({line.of for line in curve.lines}) > 1
+    has_classes = len({line.class_name for line in curve.lines}) > 1
     for line in curve.lines:
         cells = [error_text(line.metric, line.ours[index]) for index in indices]
-        path = f"{line.of}.{line.path}" if has_classes else line.path
+        path = f"{line.class_name}.{line.path}" if has_classes else line.path
         table.add_row(Text(path, "green"), f"{line.n:,}", error_text(line.metric, line.constant), *cells)
         for name, errors in line.against.items():
             cells = [error_text(line.metric, errors[index]) for index in indices]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 
 import pytest
@@ -91,7 +90,7 @@ def test_networks_stay_as_they_were_where_more_training_makes_them_no_better(fir
     ids=["edited", "another label", "one link to another entity", "many new ones", "many are gone"],
 )
 def test_a_model_is_continued_from_if_it_knows_nearly_all(first, monkeypatch, entities, continues):
-    monkeypatch.setattr(importlib.import_module("kbdisk.api.train"), "MIN_STEPS", 1)
+    monkeypatch.setattr("kbdisk.api.train.MIN_STEPS", 1)
     model = Model(first, LoadedSource.of(known()))
     assert is_continuable(model, LoadedSource.of(entities)) == continues
     if not continues:
