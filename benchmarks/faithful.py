@@ -29,13 +29,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import kbdisk
 from benchmarks import gsm
 from benchmarks.base import Options
 from benchmarks.data import data_folder
 from benchmarks.properties import Task, predictions, scores
 from benchmarks.script import argument_parser
 from benchmarks.train import plain_reference
-import kbdisk
 from kbdisk.entity import Path as EntityPath
 from kbdisk.model import mup
 from kbdisk.model.network import DiSK

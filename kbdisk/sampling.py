@@ -257,36 +257,29 @@ class Drawing:
         return {number for number, slot in enumerate(self.codec.slots) if in_order and slot.kind == "text"}
 
     def _draw(self, readings: Sequence[Reading], asks: Sequence[set[int]]) -> None:
-        """Draw the slots that each entity is asked for, and add them to its leaves."""
-        asked = [place for place, ask in enumerate(asks) if ask]
-        if asked:
-            drawn = self._reveal([readings[place] for place in asked], [asks[place] for place in asked])
-            for place, leaves in zip(asked, drawn, strict=True):
-                readings[place].leaves.update(leaves)
+        """Draw the slots that each entity is asked for, and add their values to its leaves."""
+        asked = [reading for reading, ask in zip(readings, asks, strict=True) if ask]
+        if not asked:
+            return
+        slots = iter(filter(None, asks))
+        encoding = Encoding(self.codec.index, lambda reading, table: next(slots), None)
+        for reading in asked:
+            encoding.add(reading)
+        tokens, run = encoding.tokens().to(self.trained.device), self.trained.run
+        batch = tokens.batch(torch.arange(len(asked)))
+        order = tokens.layout.order if run.hiding.is_in_order else "random"
+        with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
+            sampled = partial(Beliefs.sample_within_training, generator=self.generator)
+            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=sampled)
+        for reading, leaves in zip(asked, self.codec.leaves(drawn, batch.asked), strict=True):
+            longest = _max_lengths(self.codec, reading.class_name)
+            for path, value in leaves.items():
+                reading.leaves[path] = min(value, longest[path]) if path in longest else value
 
     def _read(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)
         assert reading is not None
         return reading
-
-    def _reveal(self, readings: Sequence[Reading], asks: Sequence[set[int]]) -> list[dict[Path, Any]]:
-        """The drawn values of the slots that each entity is asked for."""
-        slots = iter(asks)
-        encoding = Encoding(self.codec.index, lambda reading, table: next(slots), None)
-        for reading in readings:
-            encoding.add(reading)
-        tokens, run = encoding.tokens().to(self.trained.device), self.trained.run
-        batch = tokens.batch(torch.arange(len(readings)))
-        order = tokens.layout.order if run.hiding.is_in_order else "random"
-        with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
-            sampled = partial(Beliefs.sample_within_training, generator=self.generator)
-            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=sampled)
-        values = self.codec.leaves(drawn, batch.asked)
-        for reading, leaves in zip(readings, values, strict=True):
-            longest = _max_lengths(self.codec, reading.class_name)
-            for path in leaves.keys() & longest.keys():
-                leaves[path] = min(leaves[path], longest[path])
-        return values
 
     def _lacking(self, reading: Reading, slots: Iterable[int]) -> set[int]:
         return {number for number in slots if self.codec.slots[number].path not in reading.leaves}

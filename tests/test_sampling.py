@@ -392,7 +392,7 @@ def test_what_cannot_be_given_is_told(made, given, complaint):
     ("options", "complaint"),
     [
         (
-            {"of": "Phoen"},
+            {"class_name": "Phoen"},
             "--class: the model has no class 'Phoen'; its classes are Phone, Maker. Did you mean 'Phone'?",
         ),
         ({"leap": 0}, "--leap: expected at least 1, got 0."),
