@@ -48,10 +48,10 @@ from kbdisk.completion.plan import Plan
 from kbdisk.completion.predict import Predicting
 from kbdisk.completion.predictions import Predictions
 from kbdisk.completion.provenance import fingerprint, read_rows, rows, unwritten
-from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review_of
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Summary
+from kbdisk.completion.trial import Calibrations, calibrations_of
 from kbdisk.completion.write import write_completions
 from kbdisk.data.scales import without_scales
 from kbdisk.entity import Completion, Entity, Path, show
