@@ -355,7 +355,7 @@ def decisions_page() -> str:
         [
             "# Decisions\n",
             "Decisions that were hard, with their reasons and what would change them.\n",
-            "Each was written once and is not rewritten. Those up to 0042 name modules as they were called then; those from 0043 to 0056 map old names to new.\n",
+            "Each was written once and is not rewritten. Those up to 0042 name modules as they were called then; later ones map old names to new.\n",
             "| number | decision |\n|---|---|",
             *rows,
             "",
