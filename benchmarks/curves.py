@@ -25,7 +25,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.evaluation.curve import Curve
 
 SETS = ("gsm", "nuclear")
@@ -103,7 +103,7 @@ def error_curve(model: Model, entities: Sequence[Entity], progress: Progress) ->
     lines = []
     for rows in zip(*(evaluation.rows(of_share) for of_share in cases), strict=True):
         same = {key: rows[0][key] for key in ("path", "kind", "metric", "n", "constant")}
-        lines.append(Line(of=rows[0]["class"], **same, ours=[row["ours"] for row in rows]))
+        lines.append(Line(class_name=rows[0]["class"], **same, ours=[row["ours"] for row in rows]))
     curve = Curve(list(SHARES), lines)
     return curve, _figures(curve, [_errors(evaluation, of_share) for of_share in cases])
 
@@ -201,7 +201,7 @@ def figure(results: Sequence[Result], path: Path) -> bool:
         of_set = sorted((result for result in latest(results) if result.setting == name), key=rank)
         if of_set:
             curve = of_set[0].details["curve"]
-            lines = [Line(of=row.pop("class"), **row) for row in (dict(row) for row in curve["properties"])]
+            lines = [Line(class_name=row.pop("class"), **row) for row in (dict(row) for row in curve["properties"])]
             file = path.with_stem(f"{path.stem}-{name}")
             plot_curve(Curve(curve["shares"], lines), file, f"{name}: error by how much is given")
     return bool(results)

@@ -29,13 +29,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import kbdisk
 from benchmarks import gsm
 from benchmarks.base import Options
 from benchmarks.data import data_folder
 from benchmarks.properties import Task, predictions, scores
 from benchmarks.script import argument_parser
 from benchmarks.train import plain_reference
-from kbdisk import api
 from kbdisk.entity import Path as EntityPath
 from kbdisk.model import mup
 from kbdisk.model.network import DiSK
@@ -168,7 +168,7 @@ class Scores:
 def evaluate(network: DiSK, data: Data, run: Run, task: Task, minutes: float) -> Scores:
     """Its errors and nats, on what is scored."""
     trained = Trained(data.codec, network, run, Record(), Styles.learn(task.schema, list(task.train)))
-    model = api.Model(trained)
+    model = kbdisk.Model(trained)
     nats: dict[EntityPath, list[float]] = {}
     rows = scores(task, predictions(model, task, None, nats))
     means = {target.name: statistics.fmean(nats[target.path]) for target in task.targets}

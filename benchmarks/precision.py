@@ -55,7 +55,7 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.completion.decide import calibration_of
 from kbdisk.data.parse import read as read_entity
 from kbdisk.entity import NOVALUE, Completion, Date, Entity, read_path, walk

@@ -24,7 +24,7 @@ from kbdisk.schemas.kinds import kind_of
 from kbdisk.schemas.schema import Schema
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.training.run import Run
     from kbdisk.training.validation import Watch
 
@@ -71,16 +71,16 @@ def train_or_open(
     entities: Sequence[Entity], schema: Schema, run: Run, options: Options, name: str, watch: Watch | None
 ) -> Model:
     """A new model; of a run that goes on the one that it has trained, or was training, by that name."""
-    from kbdisk import api
+    import kbdisk
     from kbdisk.training.checkpoint import beside, is_there
 
     folder = None if options.kept is None else options.kept / re.sub(r"\W+", "-", name)
     if folder is not None and folder.is_dir():
-        return api.open(folder, options.device)
+        return kbdisk.open(folder, options.device)
     if folder is not None:
         folder.parent.mkdir(parents=True, exist_ok=True)
     resume = folder is not None and is_there(beside(folder))
-    return api.train(
+    return kbdisk.train(
         list(entities), schema, run=run, device=options.device, watch=watch, out=folder, resume=resume, force=not resume
     )
 

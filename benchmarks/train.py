@@ -32,7 +32,7 @@ from benchmarks.script import CHECKOUT, argument_parser
 from kbdisk.data import Codec, CodecConfig
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.entity import Entity
-from kbdisk.model.diffusion import score
+from kbdisk.model.diffusion import loss
 from kbdisk.model.masking import Hiding, hide
 from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Category, Number
@@ -106,7 +106,7 @@ class Trained:
         def step() -> None:
             optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16) if bf16 else nullcontext():
-                total = score(model, batch, hide(batch, Hiding())).total
+                total = loss(model, batch, hide(batch, Hiding())).total
             total.backward()
             optimizer.step()
 

@@ -28,7 +28,7 @@ from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.leaves.number.codec import NumberConfig
 from kbdisk.model.diffusion import beliefs, loss, reveal
-from kbdisk.model.masking import Hiding
+from kbdisk.model.masking import Hiding, hide
 from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
@@ -132,7 +132,8 @@ def train(entities: list[Entity], number: NumberConfig, steps: int, batch: int =
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, steps, pct_start=0.1)
     for _ in range(steps):
-        loss(network, tokens.batch(torch.randint(len(tokens), (batch,))), Hiding()).total.backward()
+        points = tokens.batch(torch.randint(len(tokens), (batch,)))
+        loss(network, points, hide(points, Hiding())).total.backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         schedule.step()

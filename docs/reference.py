@@ -350,13 +350,13 @@ def decisions_page() -> str:
     rows = []
     for file in sorted(DECISIONS.glob("[0-9]*.md")):
         number, _, title = file.read_text().splitlines()[0].removeprefix("# ").partition(": ")
-        rows.append(f"| {number} | [{title}]({file.name}) |")
+        rows.append(f"| {number} | [{title[:1].upper()}{title[1:]}]({file.name}) |")
     return "\n".join(
         [
             "# Decisions\n",
             "Decisions that were hard, with their reasons and what would change them.\n",
-            "Each was written once and is not rewritten. Those up to 0042 name modules as they were called then; 0043 to 0054 map old names to new.\n",
-            "| | |\n|---|---|",
+            "Each was written once and is not rewritten. Those up to 0042 name modules as they were called then; later ones map old names to new.\n",
+            "| number | decision |\n|---|---|",
             *rows,
             "",
         ]

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from kbdisk.training.run import Run
 
 LATER = {  # names that are imported when they are first used, since torch comes with most of them
-    "Completed": "kbdisk.api",
-    "Model": "kbdisk.api",
+    "Completed": "kbdisk.api.complete",
+    "Model": "kbdisk.api.model",
     "Run": "kbdisk.training.run",
     "Schema": "kbdisk.schemas.schema",
-    "complete": "kbdisk.api",
-    "open": "kbdisk.api",
-    "train": "kbdisk.api",
+    "complete": "kbdisk.api.complete",
+    "open": "kbdisk.api.train",
+    "train": "kbdisk.api.train",
 }
 
 __all__ = [

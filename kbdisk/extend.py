@@ -21,7 +21,7 @@ from kbdisk.schemas.composites import COMPOSITES, CompositeKind, kind_rows
 from kbdisk.schemas.composites.base import fields_of
 from kbdisk.schemas.kinds import KINDS, LeafKind
 from kbdisk.styles.habits import Form, Habit
-from kbdisk.styles.kinds import KindStyle
+from kbdisk.styles.kinds import DEFAULT_STYLE, PARTS, STRING, KindStyle
 
 if TYPE_CHECKING:
     from kbdisk.api.belief import Belief
@@ -42,7 +42,10 @@ LATER = {  # names that are imported when they are first used, because they impo
 }
 
 __all__ = [
+    "DEFAULT_STYLE",
     "KB",
+    "PARTS",
+    "STRING",
     "Baseline",
     "Belief",
     "CompositeKind",

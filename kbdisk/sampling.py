@@ -59,7 +59,7 @@ def sample(
     n: int,
     given: Mapping[Any, Any] | None = None,
     *,
-    of: str | None = None,
+    class_name: str | None = None,
     seed: int = 0,
     leap: int = 1,
     text: bool = False,
@@ -70,7 +70,7 @@ def sample(
         raise ConfigError("-n", f"expected how many entities to draw, got {n}.")
     if leap < 1:
         raise ConfigError("--leap", f"expected at least 1, got {leap}.")
-    starts = starts_of(trained, given or {}, of, text)
+    starts = starts_of(trained, given or {}, class_name, text)
     return _sample(trained, n, starts, seed, leap, text, watch)
 
 
@@ -112,10 +112,10 @@ class Start:
     weights: tuple[int, ...]
 
 
-def starts_of(trained: Trained, given: Mapping[Any, Any], of: str | None, text: bool) -> list[Start]:
+def starts_of(trained: Trained, given: Mapping[Any, Any], class_name: str | None, text: bool) -> list[Start]:
     """The starts of the classes that can have the given values."""
     values = {path_of(path): value for path, value in given.items()}
-    classes = _classes(trained, of)
+    classes = _classes(trained, class_name)
     starts, problems = [], []
     for schema_class in classes:
         try:
@@ -128,15 +128,15 @@ def starts_of(trained: Trained, given: Mapping[Any, Any], of: str | None, text: 
     return starts
 
 
-def _classes(trained: Trained, of: str | None) -> list[Class]:
+def _classes(trained: Trained, class_name: str | None) -> list[Class]:
     schema, patterns = trained.schema, trained.codec.patterns
-    if of is None:
+    if class_name is None:
         return [schema.classes[name] for name in patterns]
-    named = schema.class_of(Entity("", {}, (of,))) if of else schema.classes.get("")
-    if named is None or (named.name != of and of not in (named.iri, named.name)):
-        raise no_class(of, schema.classes)
+    named = schema.class_of(Entity("", {}, (class_name,))) if class_name else schema.classes.get("")
+    if named is None or (named.name != class_name and class_name not in (named.iri, named.name)):
+        raise no_class(class_name, schema.classes)
     if named.name not in patterns:
-        raise ConfigError("--class", f"no entity that the model was trained on is of the class {of!r}.")
+        raise ConfigError("--class", f"no entity that the model was trained on is of the class {class_name!r}.")
     return [named]
 
 
@@ -257,36 +257,29 @@ class Drawing:
         return {number for number, slot in enumerate(self.codec.slots) if in_order and slot.kind == "text"}
 
     def _draw(self, readings: Sequence[Reading], asks: Sequence[set[int]]) -> None:
-        """Draw the slots that each entity is asked for, and add them to its leaves."""
-        asked = [place for place, ask in enumerate(asks) if ask]
-        if asked:
-            drawn = self._reveal([readings[place] for place in asked], [asks[place] for place in asked])
-            for place, leaves in zip(asked, drawn, strict=True):
-                readings[place].leaves.update(leaves)
+        """Draw the slots that each entity is asked for, and add their values to its leaves."""
+        asked = [reading for reading, ask in zip(readings, asks, strict=True) if ask]
+        if not asked:
+            return
+        slots = iter(filter(None, asks))
+        encoding = Encoding(self.codec.index, lambda reading, table: next(slots), None)
+        for reading in asked:
+            encoding.add(reading)
+        tokens, run = encoding.tokens().to(self.trained.device), self.trained.run
+        batch = tokens.batch(torch.arange(len(asked)))
+        order = tokens.layout.order if run.hiding.is_in_order else "random"
+        with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
+            sampled = partial(Beliefs.sample_within_training, generator=self.generator)
+            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=sampled)
+        for reading, leaves in zip(asked, self.codec.leaves(drawn, batch.asked), strict=True):
+            longest = _max_lengths(self.codec, reading.class_name)
+            for path, value in leaves.items():
+                reading.leaves[path] = min(value, longest[path]) if path in longest else value
 
     def _read(self, entity: Entity) -> Reading:
         reading = read(self.schema, entity)
         assert reading is not None
         return reading
-
-    def _reveal(self, readings: Sequence[Reading], asks: Sequence[set[int]]) -> list[dict[Path, Any]]:
-        """The drawn values of the slots that each entity is asked for."""
-        slots = iter(asks)
-        encoding = Encoding(self.codec.index, lambda reading, table: next(slots), None)
-        for reading in readings:
-            encoding.add(reading)
-        tokens, run = encoding.tokens().to(self.trained.device), self.trained.run
-        batch = tokens.batch(torch.arange(len(readings)))
-        order = tokens.layout.order if run.hiding.is_in_order else "random"
-        with autocast(run.train.precision, self.trained.device, run.model.width):  # as in training
-            sampled = partial(Beliefs.sample_within_training, generator=self.generator)
-            drawn = reveal(self.network, batch, order=order, leap=self.leap, generator=self.generator, say=sampled)
-        values = self.codec.leaves(drawn, batch.asked)
-        for reading, leaves in zip(readings, values, strict=True):
-            longest = _max_lengths(self.codec, reading.class_name)
-            for path in leaves.keys() & longest.keys():
-                leaves[path] = min(leaves[path], longest[path])
-        return values
 
     def _lacking(self, reading: Reading, slots: Iterable[int]) -> set[int]:
         return {number for number in slots if self.codec.slots[number].path not in reading.leaves}

@@ -17,7 +17,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts import ExpertKind
 from kbdisk.experts.base import (
-    USUAL,
+    USUALLY_VISIBLE,
     Candidates,
     ExpertGroup,
     Inputs,
@@ -76,7 +76,7 @@ def fit(
     """The medians of all numbers, of training entities."""
     usual_amount = torch.zeros(len(codec.classes), dtype=torch.long)  # every amount of visible values is usual
     experts = {
-        (slot, USUAL): WeightedExpert.unweighted(ClassMedian(medians))
+        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(ClassMedian(medians))
         for slot, medians in class_medians(codec, sides.training).items()
     }
 

@@ -144,7 +144,7 @@ MUTATIONS = [
              ".logsumexp(1) - math.log(len(last))", ".logsumexp(1)", "tests/model/test_likelihood.py"),
     # ------------------------------------------------------------ experts
     mutation("the mixture weights ignore the prior", "kbdisk/experts/weights.py",
-             ".clamp(min=TINY)).sum(0) + prior", ".clamp(min=TINY)).sum(0)", "tests/experts/test_weights.py"),
+             ".clamp(min=EPSILON)).sum(0) + prior", ".clamp(min=EPSILON)).sum(0)", "tests/experts/test_weights.py"),
     mutation("an expert has weight without being proven", "kbdisk/experts/weights.py",
              "/ math.sqrt(count) > required_errors", "/ math.sqrt(count) > -1e9", "tests/experts/test_weights.py"),
     mutation("an entity is its own nearest neighbour", "kbdisk/experts/knn.py",

@@ -17,8 +17,9 @@ from models import EXAMPLES, tiny_run
 from worlds import city, country, world
 
 import kbdisk
-from kbdisk.api import LoadedSource, Model
 from kbdisk.api.belief import NumberBelief
+from kbdisk.api.model import Model
+from kbdisk.api.source import LoadedSource
 from kbdisk.api.train import evaluation_sample, scope_of, seconds_of
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import CheckpointError, ConfigError, KBDiskWarning, LoadError, SchemaError
@@ -466,7 +467,7 @@ def test_evaluation_is_a_frame_of_what_the_model_was_not_trained_on(model):
 def test_rows_of_another_table_are_new_whatever_their_numbers():
     rows = [{"x": n % 7, "y": n % 5} for n in range(60)]
     model = kbdisk.train(rows, run=tiny_run(steps=2))
-    assert model.evaluate(rows)["n"].max() == len(model.record.validation) < 60
+    assert model.evaluate(rows, against=None)["n"].max() == len(model.record.validation) < 60
     others = [{"x": n % 3, "y": n % 4} for n in range(40)]
     assert model.evaluate(others)["n"].tolist() == [40, 40]
 

@@ -248,6 +248,19 @@ def test_what_can_be_refused_at_once_is_refused_before_torch_is_imported(tmp_pat
         ("complete", kb, "--out", kb): "is the source itself",
         ("complete", kb, "--out", tiny_folder / "config.json", "--to", "jsonl"): "exists already",
         ("complete", kb, "--out", tmp_path / "x.jsonl", "--model", "nowhere"): "nowhere: no such folder",
+        ("evaluate", tiny_folder, kb, "--plot", "curve.gif"): "--plot: expected a name that ends in",
+        ("evaluate", tiny_folder, kb, "--against", "gbd"): "--against: expected some of",
+        (
+            "belief",
+            tiny_folder,
+            kb,
+            "--id",
+            "a",
+            "--path",
+            "b",
+            "--plot",
+            "b.doc",
+        ): "--plot: expected a name that ends in",
     }
     script = (
         "import json, sys; from kbdisk.cli import main\n"

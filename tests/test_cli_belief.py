@@ -125,8 +125,8 @@ def test_a_picture_marks_what_is_given_and_said(told, tmp_path):
 def test_repeated_numbers_are_spikes(tmp_path):
     from models import tiny
 
-    from kbdisk.api import Model
     from kbdisk.api.belief import plot_belief
+    from kbdisk.api.model import Model
     from kbdisk.entity import Entity
     from kbdisk.schemas.schema import Schema
 

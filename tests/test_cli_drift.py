@@ -11,7 +11,7 @@ import pytest
 from models import EXAMPLES
 
 import kbdisk
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 
 TITLE = "unlike what the model learnt from"
 

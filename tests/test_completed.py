@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import shutil
@@ -14,7 +13,7 @@ from models import EXAMPLES, QUICK, calibrated, phones, tiny
 from tables import for_each
 
 import kbdisk
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.completion.answers import REJECTED, Answer, reviewed_of
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.entity import Entity, at, read_path, walk
@@ -244,7 +243,7 @@ def test_a_new_model_is_kept_where_that_is_wanted_after_so_many_steps(place, mon
 
 def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch):
     monkeypatch.setitem(PRESETS, "fast", QUICK)
-    monkeypatch.setattr(importlib.import_module("kbdisk.api.train"), "MIN_STEPS", 1)
+    monkeypatch.setattr("kbdisk.api.train.MIN_STEPS", 1)
     rows = [{"id": f"e{n}", "x": n % 7, "y": "ab"[n % 2] if n % 5 else None} for n in range(80)]
     lines: list[str] = []
 
@@ -264,6 +263,28 @@ def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch
         "the source has changed: continuing from the model in kb.jsonl.kbdisk",
         "training",
     ]
+
+
+def test_where_only_ids_have_changed_the_kept_model_is_opened_once_to_continue_from(place, monkeypatch):
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
+    monkeypatch.setattr("kbdisk.api.train.MIN_STEPS", 1)
+    opened: list[Path] = []
+
+    def open_model(folder, *options):
+        opened.append(folder)
+        return kbdisk.open(folder, *options)
+
+    monkeypatch.setattr("kbdisk.api.complete.open_model", open_model)
+    lines: list[str] = []
+    for letter in "ef":
+        rows = [
+            {"id": f"{letter if n == 3 else 'e'}{n}", "x": n % 7, "y": "ab"[n % 2] if n % 5 else None}
+            for n in range(80)
+        ]
+        Path("kb.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        kbdisk.complete("kb.jsonl", preset="fast", report=lines.append)
+    assert lines[-1].startswith("the source has changed: continuing from the model in kb.jsonl.kbdisk")
+    assert opened == [Path("kb.jsonl.kbdisk")]
 
 
 def test_what_is_in_memory_is_completed_and_leaves_no_file(place, monkeypatch):

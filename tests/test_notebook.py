@@ -12,7 +12,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk import notebook
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.loaders import kb as kb_module
 from kbdisk.loaders.kb import Options
 from kbdisk.loaders.sparql import load_endpoint
@@ -213,7 +213,7 @@ def test_a_completed_source_shows_the_summary_of_its_decisions(completed):
 
 
 def test_a_completed_source_with_many_predictions_is_not_decided_on_to_be_shown(completed, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("kbdisk.api.complete"), "MAX_DECIDED_TO_SHOW", 0)
+    monkeypatch.setattr("kbdisk.api.complete.MAX_DECIDED_TO_SHOW", 0)
     assert ".summary decides" in completed._repr_html_()
     assert "filled" not in repr(completed)
 

@@ -13,7 +13,7 @@ from models import tiny, tiny_run
 from worlds import phones, world
 
 import kbdisk
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.completion import complete
 from kbdisk.data import Codec
 from kbdisk.data.fit import MAX_PATTERN_ENTITIES, PatternSample
@@ -109,7 +109,7 @@ def test_classes_are_as_frequent_as_in_training(made):
 
 
 def test_a_class_can_be_asked_for(made):
-    drawn = list(sample(made, 20, of="Maker"))
+    drawn = list(sample(made, 20, class_name="Maker"))
     assert {one.classes for one in drawn} == {("Maker",)}
     assert {key for one in drawn for key in one.tree} <= {"name", "founded", "country"}
 
@@ -134,7 +134,7 @@ def test_what_is_drawn_fits_the_schema(made):
 
 
 def test_values_are_whole(made):
-    drawn = [one.tree for one in sample(made, 100, of="Phone")]
+    drawn = [one.tree for one in sample(made, 100, class_name="Phone")]
     assert all(
         one["weight"].value is not None and one["weight"].unit in ("g", "oz") for one in drawn if "weight" in one
     )
@@ -255,7 +255,7 @@ def test_each_of_several_networks_draws_its_share(monkeypatch):
 
 
 def test_lists_have_as_many_places_as_are_drawn_and_each_its_fields(made):
-    lists = [one.tree["cameras"] for one in sample(made, 200, of="Phone") if "cameras" in one.tree]
+    lists = [one.tree["cameras"] for one in sample(made, 200, class_name="Phone") if "cameras" in one.tree]
     assert {len(one) for one in lists} == {0, 1, 2, 3}
     assert all(set(part) == {"aperture", "kind"} for one in lists for part in one)
 
@@ -392,7 +392,7 @@ def test_what_cannot_be_given_is_told(made, given, complaint):
     ("options", "complaint"),
     [
         (
-            {"of": "Phoen"},
+            {"class_name": "Phoen"},
             "--class: the model has no class 'Phoen'; its classes are Phone, Maker. Did you mean 'Phone'?",
         ),
         ({"leap": 0}, "--leap: expected at least 1, got 0."),

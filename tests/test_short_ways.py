@@ -20,7 +20,7 @@ WAYS = [  # a command, the most calls of ours that lead to the network, and the 
     (["evaluate", "phones.kbdisk", PHONES, "--all", "--quiet"], 6, 4),
     (["belief", "phones.kbdisk", PHONES, "--id", "palm-pre", "--quiet"], 6, 4),
     (["why", PHONES, "--model", "phones.kbdisk", "--id", "palm-pre", "--path", "battery", "--quiet"], 8, 6),
-    (["sample", "phones.kbdisk", "-n", "2", "--out", "drawn.jsonl", "--quiet"], 15, 6),
+    (["sample", "phones.kbdisk", "-n", "2", "--out", "drawn.jsonl", "--quiet"], 9, 5),
     (["train", PHONES, "--config", RUN, "--out", "new.kbdisk", "--quiet"], 11, 6),
 ]
 

@@ -6,14 +6,5 @@
     model.belief(entity, "weight").interval(0.9)
 
 Every knowledge base may be a path, a list of dicts or of entities, a pandas frame, an rdflib graph, a KB, or a list of
-several of these.
+several of these. Importing this package alone loads none of its modules, as torch comes with most of them.
 """
-
-from __future__ import annotations
-
-from kbdisk.api.complete import Completed, complete
-from kbdisk.api.model import Model
-from kbdisk.api.source import LoadedSource
-from kbdisk.api.train import open, train
-
-__all__ = ["Completed", "LoadedSource", "Model", "complete", "open", "train"]

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from kbdisk.api.model import CountCallback, Model
 from kbdisk.api.source import Knowledge, LoadedSource, StrPath, as_path, named_by_schema, refuse_repeated, sources_of
@@ -48,10 +48,10 @@ from kbdisk.completion.plan import Plan
 from kbdisk.completion.predict import Predicting
 from kbdisk.completion.predictions import Predictions
 from kbdisk.completion.provenance import fingerprint, read_rows, rows, unwritten
-from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review_of
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Summary
+from kbdisk.completion.trial import Calibrations, calibrations_of
 from kbdisk.completion.write import write_completions
 from kbdisk.data.scales import without_scales
 from kbdisk.entity import Completion, Entity, Path, show
@@ -156,12 +156,12 @@ class WriteResult:
     lost: list[Placeless] = field(default_factory=list)  # given values that the target has no place for
 
     def __post_init__(self) -> None:
-        self._kept_model = spooled(self, MAX_BYTES_IN_MEMORY)
+        self._spooled_rows = spooled(self, MAX_BYTES_IN_MEMORY)
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of the sidecar, as the target has their values."""
-        return read_rows(self._kept_model, self.report)
+        return read_rows(self._spooled_rows, self.report)
 
 
 class Completed(Iterable[Completion]):
@@ -335,14 +335,14 @@ class Completed(Iterable[Completion]):
             in_place=in_place,
             answered=self.answered.by_line,
             beside=beside,
-            kept=written._kept_model,
+            kept=written._spooled_rows,
         )
         if review:
             all_rows = [*reviewed, *sorted(held_back, key=lambda row: -(row.confidence or 0.0))]
             target_file = "" if name in (None, "-") else str(name)
             self._write_review(review, all_rows, written.report, target_file, dict(review_options or {}))
         written.hint = identifiers.hint
-        written.lost = unwritten(self.summary, written._kept_model, written.report.unwritable)
+        written.lost = unwritten(self.summary, written._spooled_rows, written.report.unwritable)
         return written
 
     def _write_review(
@@ -562,13 +562,11 @@ def _own_model(
     refuse_unknown(schema, options.only)
     refuse_unknown_classes(schema, options.classes)
     run = options.run(len(loaded.entities))
-    if folder is not None and folder.exists():
-        kept = _kept_model(folder, loaded, schema, run, options)
-        if kept is not None:
-            _remove_run(folder)
-            report(f"using the model in {folder}")
-            return kept, folder
-    start = _model_to_continue(folder, loaded, schema, run, options) if folder is not None and folder.exists() else None
+    kept = _kept_model(folder, loaded, schema, run, options) if folder is not None and folder.exists() else None
+    if kept is not None and kept.is_current and folder is not None:
+        _remove_run(folder)
+        report(f"using the model in {folder}")
+        return kept.model, folder
     schema = replace(schema, rules=rules_of(full_schema, loaded.entities, run))  # rules may fill text
     if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn
         untrained = untrained_model(loaded, schema, run, options.device)
@@ -578,7 +576,7 @@ def _own_model(
     kept_folder = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
     notes = {"maker": MAKER, "schema": options.schema_name or "inferred"}
     settings: dict[str, Any] = {"device": options.device, "watch": watch, "notes": notes}
-    settings |= {"run": run} if start is None else {"start": start}
+    settings |= {"run": run} if kept is None else {"start": kept.model}
     return _train_and_keep(loaded, schema, settings, kept_folder, report), kept_folder
 
 
@@ -665,10 +663,17 @@ def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None
     return replace(kind, fields=kept) if kept else None
 
 
+class KeptModel(NamedTuple):
+    """The model in a folder, of an earlier completion of the same source."""
+
+    model: Model
+    is_current: bool  # whether it is the one that would be trained; else training continues from it
+
+
 def _kept_model(
     folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, options: TrainingOptions
-) -> Model | None:
-    """The model of the folder if it is the one that would be trained; None if it is an earlier one that may be replaced."""
+) -> KeptModel | None:
+    """The model of the folder; None where it is an earlier one that may be replaced, and that training cannot continue from."""
     if _is_outdated(read_config(folder)):
         return None
     config = Files.of(folder).config
@@ -676,28 +681,19 @@ def _kept_model(
     same_source = source.get("entities") == len(loaded.entities) and source.get("given") == loaded.given
     if facts.get("maker") != MAKER:
         if same_source and not options.explicit:
-            return open_model(folder, options.device)
+            return KeptModel(open_model(folder, options.device), is_current=True)
         raise ConfigError(
             str(folder), "another model stands where this one would be kept. Name it by --model, or move it away."
         )
-    if not same_source or not _is_run(config.get("run", {}), run) or config.get("kbdisk") != version("kbdisk"):
+    if not _is_run(config.get("run", {}), run) or config.get("kbdisk") != version("kbdisk"):
         return None
     model = open_model(folder, options.device)
+    if not _is_same_schema(model.schema, schema, options.only):
+        return None
     ids = {model.schema.id_of(entity) for entity in loaded.entities if model.schema.class_of(entity)}
-    same_ids = ids == {*model.record.training, *model.record.validation}
-    return model if same_ids and _is_same_schema(model.schema, schema, options.only) else None
-
-
-def _model_to_continue(
-    folder: FilePath, loaded: LoadedSource, schema: Schema, run: Run, options: TrainingOptions
-) -> Model | None:
-    """The model of the folder if training can continue from it: a model of an earlier state of the same source."""
-    config = read_config(folder)
-    if _is_outdated(config) or config.get("kbdisk") != version("kbdisk") or not _is_run(config.get("run", {}), run):
-        return None
-    model = open_model(folder, options.device)
-    fits = _is_same_schema(model.schema, schema, options.only) and is_continuable(model, loaded)
-    return model if fits else None
+    if same_source and ids == {*model.record.training, *model.record.validation}:
+        return KeptModel(model, is_current=True)
+    return KeptModel(model, is_current=False) if is_continuable(model, loaded) else None
 
 
 def _is_outdated(config: Mapping[str, Any]) -> bool:

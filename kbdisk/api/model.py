@@ -169,7 +169,7 @@ class Model:
         n: int = 1,
         given: Mapping[str, Any] | None = None,
         *,
-        of: str | None = None,
+        class_name: str | None = None,
         seed: int = 0,
         leap: int = 1,
         text: bool = False,
@@ -177,12 +177,14 @@ class Model:
     ) -> list[Entity]:
         """Synthetic entities, drawn property by property, `leap` at a time, from the given values.
 
-        The order is random, or that of the schema for a model of the preset "synthetic". All are of the class `of`, if there is
-        one. Free text is drawn only with `text`.
+        The order is random, or that of the schema for a model of the preset "synthetic". All are of the class `class_name`, if
+        there is one. Free text is drawn only with `text`.
         """
         from kbdisk.sampling import sample
 
-        return list(sample(self.trained, n, given or {}, of=of, seed=seed, leap=leap, text=text, watch=watch))
+        return list(
+            sample(self.trained, n, given or {}, class_name=class_name, seed=seed, leap=leap, text=text, watch=watch)
+        )
 
     def log_prob(self, kb: Knowledge, *, orders: int = 4, seed: int = 0) -> np.ndarray[Any, Any]:
         """The log-probability of each entity's values in nats; a lower bound for an entity with more than 8 of them."""
@@ -199,7 +201,7 @@ class Model:
         kb: Knowledge,
         *,
         given: float | None = None,
-        against: Iterable[str] = (),
+        against: Iterable[str] | None = (),
         watch: CountCallback | None = None,
         **scope: Any,
     ) -> pandas.DataFrame:
@@ -304,11 +306,11 @@ class Model:
         return self._graph[1]
 
 
-def _baseline_names(against: Iterable[str]) -> list[str]:
-    """The names of baselines; a single string is one name."""
+def _baseline_names(against: Iterable[str] | None) -> list[str]:
+    """The names of baselines; a single string is one name, and None is no baseline."""
     from kbdisk.evaluation import refuse_unknown
 
-    names = [against] if isinstance(against, str) else list(against)
+    names = [against] if isinstance(against, str) else list(against or ())
     refuse_unknown(names)
     return names
 

@@ -8,13 +8,14 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.errors import ConfigError
-from kbdisk.evaluation.calibration import Reliability
-from kbdisk.evaluation.curve import Curve, Line
 from kbdisk.loaders.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from kbdisk.evaluation.calibration import Reliability
+    from kbdisk.evaluation.curve import Curve, Line
 
 SUFFIXES = (".png", ".svg", ".pdf")
 SIGNATURES = (b"\x89PNG", b"<?xml", b"<svg", b"%PDF")  # first bytes of pictures, which may be overwritten
@@ -267,5 +268,5 @@ def _legend(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _short(line: Line) -> str:
-    name = f"{line.of}.{line.path}" if line.of and len(line.of) < 12 else line.path
+    name = f"{line.class_name}.{line.path}" if line.class_name and len(line.class_name) < 12 else line.path
     return name if len(name) <= MAX_NAME_LENGTH else "…" + name[1 - MAX_NAME_LENGTH :]

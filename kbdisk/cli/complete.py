@@ -191,7 +191,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
         with show_reading(quiet, f"reading {sources[0]}") as progress:
             job.open_sources(progress)
         with show_loading(quiet, f"reading {sources[0]} ..."):
-            import kbdisk.api  # noqa: F401 - torch, now that nothing can be refused any more
+            import kbdisk.api.complete  # noqa: F401 - torch, now that nothing can be refused any more
         with resumable(context):
             modelled = job.find_model()
         with show_counting(quiet, "predicting") as report_progress:

@@ -29,7 +29,7 @@ def show_drift(console: Console, drift: Drift) -> None:
         return
     shown = rows[:MAX_ROWS_SHOWN]
     console.print(Text(TITLE, "bold"))
-    has_classes = len({row.of for row in rows if row.path}) > 1
+    has_classes = len({row.class_name for row in rows if row.path}) > 1
     names = [_name_property(row, has_classes) for row in shown]
     counts = [f"{row.count:,} of {drift.total(row):,}" for row in shown]
     table = build_table("property", "what", ">count", "such as", "learnt")
@@ -83,8 +83,8 @@ def _misfit_lines(rows: Sequence[Row], schema: Schema, source: str) -> Iterator[
 
 def _name_property(row: Row, has_classes: bool) -> str:
     if not row.path:
-        return row.of or "(no class)"
-    return f"{row.of}.{row.path}" if has_classes and row.of else row.path
+        return row.class_name or "(no class)"
+    return f"{row.class_name}.{row.path}" if has_classes and row.class_name else row.path
 
 
 def _examples_text(row: Row) -> str:

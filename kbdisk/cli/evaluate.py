@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kbdisk.api import LoadedSource, Model
+    from kbdisk.api.model import Model
+    from kbdisk.api.source import LoadedSource
     from kbdisk.cli.progress import CountCallback
     from kbdisk.data.graph import Graph
     from kbdisk.entity import Entity, Path
@@ -133,15 +134,16 @@ def evaluate(
     kbdisk evaluate phones.kbdisk phones.jsonl --against gbdt
     kbdisk evaluate kb.kbdisk test.ttl --links
     """  # fmt: skip
-    from kbdisk.api import LoadedSource
-    from kbdisk.evaluation.drift import Drift
-    from kbdisk.evaluation.evaluate import SourcePartition
-
     if options["plot"]:
         from kbdisk.api.plots import refuse_plot
 
         refuse_plot(options["plot"])
     options["against"] = _split_names(options["against"])
+
+    from kbdisk.api.source import LoadedSource
+    from kbdisk.evaluation.drift import Drift
+    from kbdisk.evaluation.evaluate import SourcePartition
+
     opened = open_model(model, options["device"], verbose)
     with show_reading(quiet, f"reading {source}") as progress:
         kb = open_source(source, options, progress)
@@ -159,13 +161,13 @@ def evaluate(
         raise LoadError(source, f"none of {count} is of a class that the model knows.")
     head = f"{source}: {counted(len(scored), 'entity', 'entities')} scored with {model}"
     drift = Drift.of(opened.trained.codec, [*scored, *parts.without_class], options["classes"])
-    evaluation = Evaluation(opened, loaded, scored, head, _notes(parts, scored, is_same), drift, options)
-    baselines = evaluation.fit_baselines(parts, quiet) if options["against"] else None
+    evaluated = EvaluatedSource(opened, loaded, scored, head, _notes(parts, scored, is_same), drift, options)
+    baselines = evaluated.fit_baselines(parts, quiet) if options["against"] else None
     with show_counting(quiet, "evaluating") as report_progress:
         result = (
-            evaluation.measure_curve(baselines, report_progress)
+            evaluated.measure_curve(baselines, report_progress)
             if options["as_curve"]
-            else evaluation.score(baselines, report_progress)
+            else evaluated.score(baselines, report_progress)
         )
     if as_json:
         counts = _count_entities(parts, scored)
@@ -238,8 +240,8 @@ class Result(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """A model and the entities that it is evaluated on."""
+class EvaluatedSource:
+    """A source with the model that is evaluated on its entities, and what is printed about them."""
 
     model: Model
     loaded: LoadedSource
@@ -551,10 +553,10 @@ def _show_curve_table(console: Console, curve: Curve) -> None:
     indices = [index for index, share in enumerate(curve.shares) if is_wide or round(share, 3) in NARROW_SHARES]
     shares = ["all" if curve.shares[index] == 1 else f"{100 * curve.shares[index]:.0f} %" for index in indices]
     table = build_table("path", ">n", ">constant", *(f">{share}" for share in shares))
-    has_classes = len({line.of for line in curve.lines}) > 1
+    has_classes = len({line.class_name for line in curve.lines}) > 1
     for line in curve.lines:
         cells = [error_text(line.metric, line.ours[index]) for index in indices]
-        path = f"{line.of}.{line.path}" if has_classes else line.path
+        path = f"{line.class_name}.{line.path}" if has_classes else line.path
         table.add_row(Text(path, "green"), f"{line.n:,}", error_text(line.metric, line.constant), *cells)
         for name, errors in line.against.items():
             cells = [error_text(line.metric, errors[index]) for index in indices]

@@ -22,7 +22,8 @@ from kbdisk.schemas.text.names import last_word
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kbdisk.api import LoadedSource, Model
+    from kbdisk.api.model import Model
+    from kbdisk.api.source import LoadedSource
     from kbdisk.completion.links import PredictedLink
 
 DEFAULT_BUDGET = "1m"
@@ -95,7 +96,7 @@ def links(
     if model is not None and (budget is not None or force):
         raise ConfigError("--model", "is asked as it is. Leave --budget and --force out.")
     with show_loading(quiet, f"reading {source} ..."):
-        from kbdisk.api import LoadedSource
+        from kbdisk.api.source import LoadedSource
     with show_reading(quiet, f"reading {source}") as progress:
         kb = open_source(source, {**options, "id": id_path}, progress)
         loaded = LoadedSource.of(kb)

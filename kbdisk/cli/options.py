@@ -25,7 +25,7 @@ from kbdisk.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.entity import Path as EntityPath
     from kbdisk.loaders import KB
     from kbdisk.loaders.files import Progress

@@ -18,7 +18,7 @@ from kbdisk.cli.tables import counted
 from kbdisk.errors import ConfigError, KBDiskWarning, WriteError
 
 if TYPE_CHECKING:
-    from kbdisk.api import Model
+    from kbdisk.api.model import Model
     from kbdisk.entity import Entity, Path
 
 TABLES = ("csv", "tsv")
@@ -44,7 +44,7 @@ LEFT_OUT = "made-up texts that a spreadsheet would run as formulas, left out"
     multiple=True,
     help='A value that all entities have, such as brand=Nokia; a set is a list: \'os=["iOS","Bada"]\'. Repeat it for others.',
 )
-@click.option("--class", "of", metavar="CLASS", help="Only entities of this class.")
+@click.option("--class", "class_name", metavar="CLASS", help="Only entities of this class.")
 @click.option("--out", metavar="TARGET", required=True, help="File to write, or - for standard output.")
 @to_option
 @click.option("--text", is_flag=True, help="Also draw free text, such as names. This is slow.")
@@ -88,7 +88,7 @@ def sample(
     values = parse_given(opened.trained, [_split_pair(text) for text in given])
     count, format = options["n"], options["target_format"]
     with show_counting(quiet, "drawing") as progress:
-        settings = {name: options[name] for name in ("of", "seed", "leap", "text")}
+        settings = {name: options[name] for name in ("class_name", "seed", "leap", "text")}
         drawing = time.monotonic()
         drawn = draw(opened.trained, count, values, watch=progress, **settings)
         entities = _style_entities(opened, drawn, out, format, set(values))

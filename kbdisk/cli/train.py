@@ -27,7 +27,8 @@ from kbdisk.cli.tables import counted
 from kbdisk.errors import ConfigError, KBDiskWarning
 
 if TYPE_CHECKING:
-    from kbdisk.api import LoadedSource, Model
+    from kbdisk.api.model import Model
+    from kbdisk.api.source import LoadedSource
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
 
@@ -94,8 +95,8 @@ def train(
     out = options["out"] or _folder_beside(sources)
     _refuse_early(out, sources, options)
     with show_loading(quiet, f"reading {', '.join(sources)} ..."):
-        from kbdisk import api
         from kbdisk.api.train import run_of
+        from kbdisk.api.train import train as train_model
 
     run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
     _refuse_unfinished(out, options["resume"], options["force"])
@@ -108,7 +109,7 @@ def train(
             report_earlier_fillings(loaded.made)
         settings = {name: options[name] for name in ("device", "resume", "force")}
         with show_training(quiet, verbose) as watch:
-            model = api.train(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
+            model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in loaded.kbs for error in kb.skipped]
     if as_json:
         screen.write_json(_result_data(model, out, len(skipped)))
@@ -168,7 +169,7 @@ def _read(
 ) -> tuple[LoadedSource, Inference | None]:
     """The entities of all sources, of the wanted classes; and their schema, where it is to be inferred."""
     import kbdisk
-    from kbdisk.api import LoadedSource
+    from kbdisk.api.source import LoadedSource
 
     if len(set(sources)) < len(sources):
         raise click.UsageError("The same SOURCE is named twice.")

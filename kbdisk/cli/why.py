@@ -88,7 +88,7 @@ def why(
     refuse_missing(source)
     folder = model or _find_model(source, entity)
     with show_loading(quiet, f"reading {source} ..."):
-        from kbdisk.api import LoadedSource
+        from kbdisk.api.source import LoadedSource
     opened = open_model(folder, device, verbose)
     with show_reading(quiet, f"reading {source}") as progress:
         kb = open_source(source, {**options, "id": id_path}, progress)

@@ -22,9 +22,9 @@ from kbdisk.completion.plan import Plan, Planned
 from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.provenance import Provenance
-from kbdisk.completion.recalibration import Calibrations, calibrations_of
 from kbdisk.completion.rules import RuleFiller, by_rule
 from kbdisk.completion.summary import Summary
+from kbdisk.completion.trial import Calibrations, calibrations_of
 from kbdisk.completion.values import Placer, SharedWords
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading

@@ -1,13 +1,27 @@
-"""Decide: which statements are written. Their confidence reaches the threshold, and writing their property is a gain.
+"""Decide: the confidence of each statement, and which statements are written.
+
+The way of a confidence, such as the 52 % = presence 83 % x correctness 63 % of `kbdisk why`:
+
+    the model's presence      predict.py, `GapPredictor._presence`: by the network, and by boosted trees where these help
+    the model's correctness   model/estimates.py, `Estimate.confidence`: the probability of the value in the belief of network and
+                              experts; of a number, the mass within its tolerance. predict.py, `_predict_values`, has the belief,
+                              by given values alone, and shrinks it where held-out values were predicted badly (shrinkage.py) or
+                              restricts it to what constraints allow (truncation.py). Parts of a value: `correctness_of`, here
+    both calibrated           `Decider._decided`, here, by evaluation/calibration.py: lines in log odds, fitted to the outcomes of
+                              a trial on held-out entities (trial.py, where the model is trained). On a source with entities
+                              unlike the training data trial.py fits others (`calibrations_of`)
+    the confidence            `Decision.confidence`, here: presence times correctness
+
+Missing parts of a value, and what the schema requires, have presence 1. A value that a rule gives has the correctness of the rule
+(rules.py). Which statements are written, by `CompletionConfig.fill`:
 
     asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and gain
     likely   these, and absent properties: threshold and gain
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
-A gain is measured on held-out values. By default a property without a gain at the threshold is written from the first higher one at
-which it has a gain. Confidence is presence times correctness, both calibrated: see `kbdisk.evaluation.calibration`. Missing parts of a
-value, and what the schema requires, have presence 1. Properties that entities have together or not at all, such as the parts of an
-object, are written together or not at all.
+Their confidence reaches the threshold, and writing their property is a gain on held-out values. By default a property without a gain
+at the threshold is written from the first higher one at which it has a gain. Properties that entities have together or not at all,
+such as the parts of an object, are written together or not at all.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ id_path     is the value at this path, by --id or by the schema
 path, value the place, and the value as it stands in the target; a key that other files may have for another predicate is an IRI
 property    the schema's property that the value is, or is a part of; `gap` is the path of the gap, where the value is a part of it
 confidence  the probability that the value is right: presence times correctness; of a number, that the truth is no further
-            off than `within`
+            off than `within`; the way that it comes about is at the head of decide.py
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
 draws       values that were drawn besides, where asked for: the draws of an entity's gaps belong together
 estimate    how the value was chosen: median, mean, mode, sample, formula, rule, or `shared` by all such parts;

@@ -2,7 +2,8 @@
 
 The question is about one property of one entity, a composite as a whole. A given value is hidden, with everything that would
 reveal it, as in an evaluation. Where a rule of the schema gives the value, the rule is the reason, and no model predicts the
-value. Otherwise the value is predicted as in completing, and attributed by `attribution`.
+value. Otherwise the value is predicted as in completing, and attributed by `attribution`. `decide` has the way of its confidence,
+from the model's probabilities to the number that is shown.
 
 T tokens
 """
@@ -10,7 +11,7 @@ T tokens
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from kbdisk.completion.attribution import influences_on, is_below, part_of, predictors_of, similar_entities
 from kbdisk.completion.config import CompletionConfig
-from kbdisk.completion.decide import Decider, below, calibration_of
+from kbdisk.completion.decide import Decider, Decision, below, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
 from kbdisk.completion.gaps import Gap, are_nested, gaps_of
 from kbdisk.completion.predict import GapPredictor, Watch
@@ -32,8 +33,8 @@ from kbdisk.completion.reasons import (
     brief,
     rounded,
 )
-from kbdisk.completion.recalibration import calibrations_of
 from kbdisk.completion.rules import RuleFiller
+from kbdisk.completion.trial import calibrations_of
 from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
 from kbdisk.completion.values import Placer, by_name, in_written_units
 from kbdisk.data.dataset import Batch
@@ -212,20 +213,23 @@ class Question:
         trained = self.trained.before_refit if is_hidden else self.trained
         batch = self._batch(gap)
         predictor = self._predictor(trained, fields)
-        judged = judgement(self.decider, predictor, batch, self.reading.id, gap)
-        prediction = judged.prediction
+        [[predicted]] = predictor.predict(
+            batch, [self.reading.id], [[gap]], 0
+        )  # as in completing, by the given values alone
+        decision = self.decider.decided(predicted)
+        prediction = decision.prediction
         tokens = self._tokens(batch, prediction)
         lead = max(tokens.values(), key=lambda token: self._slot(int(batch.slot[token])).fill)
         predictors, unused, limits = predictors_of(trained, batch, tokens)
         value, interval, within = self._value(prediction)
-        held_back = "" if is_hidden else self._held_back(gap, judged, value)
+        held_back = "" if is_hidden else self._held_back(gap, decision, value)
         return replace(
             self._head(),
             path=gap.path,
             given=self._given_at(gap.path),
             value=value,
-            presence=brief(judged.presence),
-            correctness=brief(judged.correctness),
+            presence=brief(decision.presence),
+            correctness=brief(decision.correctness),
             interval=interval,
             within=within,
             is_hidden=is_hidden,
@@ -339,13 +343,13 @@ class Question:
         value = part_of(self.schema_property.kind, property_value, prediction.gap.path[len(self.property_path) :])
         return value, rounded(interval), rounded(within)
 
-    def _held_back(self, gap: Gap, judged: Judgement, value: Any) -> str:
+    def _held_back(self, gap: Gap, decision: Decision, value: Any) -> str:
         """Why completing would not write a value, as far as this is known of one gap by itself."""
         field = fields_of(self.codec, CompletionConfig())[self.schema_class.name].fields.get(pattern(gap.path))
         if field is not None and field.why_not:
             return field.why_not
-        if judged.held_back:
-            return judged.held_back
+        if decision.why_not:
+            return decision.why_not
         if value is None:
             return "no value of the schema's form can be made of the predictions"
         return ""
@@ -423,27 +427,7 @@ def _without(tree: Tree, path: Path) -> Tree:
     return copy
 
 
-# ---------------------------------------------------------------- presence and correctness
-
-
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """A prediction, with the presence of the property and the correctness of the value."""
-
-    prediction: Prediction
-    presence: float | None
-    correctness: float | None
-    held_back: str
-
-
 def _presence_parts(trained: Trained, prediction: Prediction) -> PresenceParts | None:
     if trained.presence_trees is None or prediction.presence_parts is None:
         return None
     return PresenceParts(*map(brief, (*prediction.presence_parts, float(trained.presence_trees.weight))))
-
-
-def judgement(decider: Decider, predictor: GapPredictor, batch: Batch, id: str, gap: Gap) -> Judgement:
-    """The prediction for a gap of an entity as in completing, from the given values alone."""
-    [[prediction]] = predictor.predict(batch, [id], [[gap]], 0)
-    decision = decider.decided(prediction)
-    return Judgement(decision.prediction, decision.presence, decision.correctness, decision.why_not)

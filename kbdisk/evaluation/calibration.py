@@ -20,6 +20,9 @@ A property is filled by default if that is a gain: on held-out statements, writi
 threshold gains more than writing nothing and more than writing the constant everywhere. A wrong statement loses three
 times what a right one gains. This is measured with cross-fitted confidences.
 
+The model's probabilities come from `kbdisk.completion.predict`, the outcomes from `kbdisk.completion.trial`;
+`kbdisk.completion.decide` asks the result, and has the way of a confidence at its head.
+
 n outcomes   K properties
 """
 

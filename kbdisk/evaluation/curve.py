@@ -25,7 +25,7 @@ LIMIT, TEXTS = 200, 50  # values of a property, each asked for at every share
 class Line:
     """The errors of one property."""
 
-    of: str
+    class_name: str
     path: str
     kind: str
     metric: str
@@ -71,7 +71,7 @@ class Curve:
     def to_json(self) -> dict[str, Any]:
         """The curve as plain data."""
         lines = [
-            {"class": line.of, "path": line.path, "kind": line.kind, "metric": line.metric, "n": line.n}
+            {"class": line.class_name, "path": line.path, "kind": line.kind, "metric": line.metric, "n": line.n}
             | {"constant": line.constant, "ours": line.ours}
             | ({"against": dict(line.against)} if line.against else {})
             for line in self.lines
@@ -100,7 +100,7 @@ def curve(
     ]
     lines = [
         Line(
-            of=rows[0]["class"],
+            class_name=rows[0]["class"],
             path=rows[0]["path"],
             kind=rows[0]["kind"],
             metric=rows[0]["metric"],

@@ -55,7 +55,7 @@ class Example(NamedTuple):
 class Row:
     """A difference of a property from the training data."""
 
-    of: str  # the class
+    class_name: str
     path: str
     what: str  # one of DIFFERENCES
     count: int = 0  # values; of an unknown property and an unseen class, entities
@@ -65,7 +65,7 @@ class Row:
     def to_json(self, total: int) -> dict[str, Any]:
         """The row as plain data; `total` is the number of values or entities that were compared."""
         return {
-            "class": self.of,
+            "class": self.class_name,
             "path": self.path,
             "what": self.what,
             "count": self.count,
@@ -167,11 +167,11 @@ class Drift:
         classes = {name: place for place, name in enumerate(self.schema.classes)}
         rows = sorted(
             self._rows.values(),
-            key=lambda row: (classes.get(row.of, -1), DIFFERENCES.index(row.what), -row.count, row.path),
+            key=lambda row: (classes.get(row.class_name, -1), DIFFERENCES.index(row.what), -row.count, row.path),
         )
         for row in rows:
-            if row.what == UNKNOWN_PROPERTY and row.of in self.schema.classes:
-                near = nearest(row.path, self._absent(row.of), RENAMED_SIMILARITY)
+            if row.what == UNKNOWN_PROPERTY and row.class_name in self.schema.classes:
+                near = nearest(row.path, self._absent(row.class_name), RENAMED_SIMILARITY)
                 row.learnt = {} if near is None else {"near": near}
         return rows
 
@@ -186,8 +186,8 @@ class Drift:
         """The number of values or entities that were compared: values of a known property, else entities."""
         if row.what == UNSEEN_CLASS:
             return self.entities
-        values = self._values[row.of, row.path] if row.what in (UNSEEN_LABEL, OUTSIDE_RANGE) else 0
-        return values or self._of_class[row.of]
+        values = self._values[row.class_name, row.path] if row.what in (UNSEEN_LABEL, OUTSIDE_RANGE) else 0
+        return values or self._of_class[row.class_name]
 
     # ------------------------------------------------------------ comparing
 

@@ -31,7 +31,7 @@ from kbdisk.model.diffusion import Model
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
 MIN_UNCLAIMED_MASS = 1e-6  # less is due to rounding
 MAX_MASS_FACTOR = 100.0  # by which a belief's mass for labels that an expert does not know is raised
-USUAL, LITTLE = 0, 1  # levels: how much of an entity is visible
+USUALLY_VISIBLE, LITTLE_VISIBLE = 0, 1  # levels: how much of an entity is visible
 SlotLevel: TypeAlias = tuple[int, int]
 Report: TypeAlias = Callable[[int, int], None]  # the finished part of a fit, and its total
 
@@ -44,7 +44,7 @@ def ignored(done: int, total: int) -> None:
 
 
 def visibility_levels(batch: Batch, visible: Tensor, usual_amount: Tensor) -> Tensor:
-    """(B,) USUAL or LITTLE, by the amount of visible tokens (T,) of each entity and the usual amount in its class (C,)."""
+    """(B,) USUALLY_VISIBLE or LITTLE_VISIBLE, by the amount of visible tokens (T,) of each entity and the usual amount in its class (C,)."""
     amount = visible_amount(batch.entity, batch.unit, visible & ~batch.fixed, batch.size)
     return (amount < usual_amount[batch.classes]).long()
 

@@ -35,7 +35,7 @@ from torch.nn import functional as F
 
 from kbdisk.data import Codec
 from kbdisk.experts.base import (
-    USUAL,
+    USUALLY_VISIBLE,
     Candidates,
     ExpertGroup,
     Inputs,
@@ -480,7 +480,9 @@ class Fitting:
                 limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.builders) - done)
                 self.time_limit.end = None if limit is None else begun + limit
                 if self._fit_first(task):
-                    experts[slot, USUAL] = WeightedExpert.unweighted(task.expert(self.boosters[slot], self.device))
+                    experts[slot, USUALLY_VISIBLE] = WeightedExpert.unweighted(
+                        task.expert(self.boosters[slot], self.device)
+                    )
             report(done + 1, len(self.builders))
         report(len(self.builders), len(self.builders))
         return experts

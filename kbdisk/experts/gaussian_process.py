@@ -29,8 +29,8 @@ from torch.nn import functional as F
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import (
-    LITTLE,
-    USUAL,
+    LITTLE_VISIBLE,
+    USUALLY_VISIBLE,
     Candidates,
     ExpertGroup,
     Inputs,
@@ -353,7 +353,11 @@ class ExampleMaker:
             tokens = known_labels(batch, kind, masked.tokens[start:end])
             entity, codes = batch.entity[start + tokens], batch.values[kind][tokens]
             for (slot, level), rows in by_slot_and_level(batch.slot[start + tokens], masked.levels[start + tokens]):
-                if level == USUAL and self.slots[slot] and values[slot].count < MAX_REPEATS * self.config.points:
+                if (
+                    level == USUALLY_VISIBLE
+                    and self.slots[slot]
+                    and values[slot].count < MAX_REPEATS * self.config.points
+                ):
                     features = self.featurizer.hide(table[entity[rows]], self.codec, slot)
                     values[slot].append(features, codes[rows], batch.id_hash[entity[rows]])
 
@@ -425,7 +429,9 @@ def fit(
         examples[slot] = maker.examples(slot, values, labels)
         process = _fit_process(maker, slot, examples[slot], labels, left)
         if process is not None:
-            experts |= {(slot, level): WeightedExpert.unweighted(process) for level in (USUAL, LITTLE)}
+            experts |= {
+                (slot, level): WeightedExpert.unweighted(process) for level in (USUALLY_VISIBLE, LITTLE_VISIBLE)
+            }
         report(done + 1, len(known))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:

@@ -19,8 +19,8 @@ from torch import Generator, Tensor
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import (
-    LITTLE,
-    USUAL,
+    LITTLE_VISIBLE,
+    USUALLY_VISIBLE,
     ExpertGroup,
     Inputs,
     Prediction,
@@ -150,7 +150,7 @@ def fit(
     experts = {
         (slot, level): WeightedExpert.unweighted(GivenOnlyAnswer(slot))
         for slot in given.numbers
-        for level in (USUAL, LITTLE)
+        for level in (USUALLY_VISIBLE, LITTLE_VISIBLE)
     }
     features = GivenOnlyFeatures(model, given, torch.tensor(given.numbers, device=device))
     generator = Generator(device).manual_seed(seed)

@@ -27,7 +27,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts import kriging
 from kbdisk.experts.base import (
-    USUAL,
+    USUALLY_VISIBLE,
     Candidates,
     ExpertGroup,
     Inputs,
@@ -409,7 +409,7 @@ def _order(codec: Codec, queries: Mapping[SlotLevel, Queries], values: Mapping[i
         for key, of_key in queries.items()
         if key[0] in of_one_value and len(of_key) >= MIN_KNN_VALUES and len(values.get(key[0], ())) >= MIN_KNN_VALUES
     )
-    return sorted(places, key=lambda key: (key[1] != USUAL, key))
+    return sorted(places, key=lambda key: (key[1] != USUALLY_VISIBLE, key))
 
 
 def _left(seconds: float, begun: float) -> float:

@@ -23,7 +23,7 @@ SETTINGS = (  # (reach of the covariance, in squared distances to a near neighbo
 )
 MAX_SQUARED_WEIGHTS = 2.0  # their sum: the variance of the noise that a prediction takes from its neighbours
 MAX_DISTANCES = 1 << 21  # between neighbours, computed at once
-TINY = 1e-12
+EPSILON = 1e-12
 
 
 def weights(
@@ -68,7 +68,7 @@ def _weights(between: Tensor, to_query: Tensor, exists: Tensor, settings: Sequen
         right = torch.stack([(-to_query / reach).exp(), exists.double()], 2)
         simple, ones = torch.cholesky_solve(right, torch.linalg.cholesky(covariance)).unbind(2)  # (m, K)
         missing = 1 - simple.sum(1, keepdim=True)
-        unbiased = simple + ones * missing / ones.sum(1, keepdim=True).clamp(min=TINY)
+        unbiased = simple + ones * missing / ones.sum(1, keepdim=True).clamp(min=EPSILON)
         of_settings.append(_limited(unbiased, exists))
     return torch.stack(of_settings, 1)
 
@@ -85,4 +85,4 @@ def _limited(weights: Tensor, exists: Tensor) -> Tensor:
     equal = exists / exists.sum(1, keepdim=True).clamp(min=1)
     difference = (weights - equal) * exists
     room = MAX_SQUARED_WEIGHTS - equal.square().sum(1, keepdim=True)
-    return equal + difference * (room / difference.square().sum(1, keepdim=True).clamp(min=TINY)).sqrt().clamp(max=1)
+    return equal + difference * (room / difference.square().sum(1, keepdim=True).clamp(min=EPSILON)).sqrt().clamp(max=1)

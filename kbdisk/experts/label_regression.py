@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from kbdisk.data import Codec
 from kbdisk.experts.base import (
-    USUAL,
+    USUALLY_VISIBLE,
     Candidates,
     ExpertGroup,
     Inputs,
@@ -124,7 +124,8 @@ def fit(
             tasks[slot] = task
         report(done + 1, len(by_size))
     experts = {
-        (slot, USUAL): WeightedExpert.unweighted(task.regression().to(device)) for slot, task in sorted(tasks.items())
+        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
+        for slot, task in sorted(tasks.items())
     }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.dataset import CHUNK, Batch, Layout, Tokens
-from kbdisk.experts.base import LITTLE, visibility_levels, visible_amount
+from kbdisk.experts.base import LITTLE_VISIBLE, visibility_levels, visible_amount
 from kbdisk.model.masking import Hidden, Hiding, hide, shuffled
 
 MAX_HELD_OUT_VALUES = 1 << 14  # that weights are fitted to
@@ -129,7 +129,7 @@ def questions_in_rounds(
     for turn in range(rounds):
         hidden = hide(batch, Hiding(rate="count", everything=float(turn == 0)), generator)
         visible, levels = _remaining(batch, layout, hidden.asked, usual_amount)
-        has_little = (levels == LITTLE)[batch.entity]
+        has_little = (levels == LITTLE_VISIBLE)[batch.entity]
         yield batch, Hidden(visible, hidden.asked & has_little, hidden.weight * has_little), levels
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from kbdisk import tensors
 from kbdisk.data import Codec
 from kbdisk.data.triples import Relation, Triples
-from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
+from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
@@ -122,7 +122,7 @@ def read(tensor_format: Format, file: Path, codec: Codec, device: torch.device) 
         spec.check(name, shared[name], sizes)
     properties = _by_key(stored)
     for (slot, level), of_property in properties.items():
-        if not 0 <= slot < len(codec.slots) or level not in (USUAL, LITTLE):
+        if not 0 <= slot < len(codec.slots) or level not in (USUALLY_VISIBLE, LITTLE_VISIBLE):
             raise ValueError(f"{slot}.{level}: a property of another model")
         if of_property.keys() != tensor_format.of_property.keys():
             raise ValueError(
@@ -511,7 +511,7 @@ def _write_presence_trees(trees: PresenceTrees) -> tuple[Tensors, Mapping[SlotLe
         "weight": trees.weight,
     }
     return shared, {
-        (slot, USUAL): {name: getattr(trees, name)[place] for name in PRESENCE_OF_PROPERTY}
+        (slot, USUALLY_VISIBLE): {name: getattr(trees, name)[place] for name in PRESENCE_OF_PROPERTY}
         for place, slot in enumerate(trees.slots.tolist())
     }
 
@@ -527,7 +527,7 @@ def _read_presence_trees(
     features = PresenceFeatures(OneHotFeatures(shared["slot"], shared["label"]), slots, shared["classes"])
     first = next(iter(properties.values()))
     for key, of_key in properties.items():
-        require(key[1] == USUAL and bool((of_key["column"] < len(features)).all()), key, "a feature")
+        require(key[1] == USUALLY_VISIBLE and bool((of_key["column"] < len(features)).all()), key, "a feature")
         require(of_key["column"].shape == first["column"].shape, key, "a number of trees")
         require(of_key["leaves"].shape[2] == 1 << of_key["column"].shape[2], key, "a tree")
     stacked = {name: torch.stack([of_key[name] for of_key in properties.values()]) for name in PRESENCE_OF_PROPERTY}

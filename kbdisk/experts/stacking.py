@@ -25,7 +25,7 @@ from torch import Generator, Tensor
 from kbdisk.data.dataset import Tokens
 from kbdisk.experts.base import (
     SET,
-    USUAL,
+    USUALLY_VISIBLE,
     ExpertGroup,
     Inputs,
     LabelMasses,
@@ -49,7 +49,7 @@ from kbdisk.experts.queries import (
     reserved_questions,
     usual_amounts,
 )
-from kbdisk.experts.weights import REQUIRED_ERRORS, TINY, each_mixture, each_squares, relative_likelihoods
+from kbdisk.experts.weights import EPSILON, REQUIRED_ERRORS, each_mixture, each_squares, relative_likelihoods
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.diffusion import Model
@@ -348,7 +348,7 @@ def stack_by(
     for of_kind in alike.values():
         for key, weights in fit_weights(of_kind, required_errors).items():
             stays, moves, around = weights.masses[0], weights.masses[1], weights.masses[2:]
-            moved = moves / (stays + moves).clamp(min=TINY)
+            moved = moves / (stays + moves).clamp(min=EPSILON)
             of_groups = zip(groups, kept, parts(weights.estimate), parts(weights.answer), strict=True)
             for group, of_group, weight, answer_weight in of_groups:
                 if max(weight, answer_weight) > MIN_WEIGHT:
@@ -380,8 +380,8 @@ def _ask(
         truth = batch.values[kind][asked.rows]
         numbers = Numbers.of(asked.belief, truth) if isinstance(asked.belief, NumberBelief) else ()
         for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
-            key = slot, (level if any((slot, level) in group.experts for group in groups) else USUAL)
-            if not any(key in group.experts for group in groups) or (in_rounds and key[1] == USUAL):
+            key = slot, (level if any((slot, level) in group.experts for group in groups) else USUALLY_VISIBLE)
+            if not any(key in group.experts for group in groups) or (in_rounds and key[1] == USUALLY_VISIBLE):
                 continue
             of_rows = entity[rows]
             every = torch.arange(len(rows), device=rows.device)

@@ -26,7 +26,7 @@ RIDGE = 1e-9  # of the mean square, added so that a form is always definite
 MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
 MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
 REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
-TINY = 1e-30
+EPSILON = 1e-30
 
 
 def relative_likelihoods(logs: Tensor) -> Tensor:
@@ -48,10 +48,10 @@ def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
     weights = torch.full_like(prior, 1 / len(prior))
     for _ in range(EM_STEPS):
         shares = weights * has
-        shares = shares / shares.sum(1, keepdim=True).clamp(min=TINY)
+        shares = shares / shares.sum(1, keepdim=True).clamp(min=EPSILON)
         joint = likelihoods * shares
-        responsible = (joint / joint.sum(1, keepdim=True).clamp(min=TINY)).sum(0) + prior
-        weights = weights * responsible / (shares.sum(0) + weights * prior.sum()).clamp(min=TINY)
+        responsible = (joint / joint.sum(1, keepdim=True).clamp(min=EPSILON)).sum(0) + prior
+        weights = weights * responsible / (shares.sum(0) + weights * prior.sum()).clamp(min=EPSILON)
         weights = weights / weights.sum()
     return weights
 
@@ -64,7 +64,7 @@ def squares(errors: Tensor) -> Tensor:
 
 def limited(errors: Tensor) -> Tensor:
     """(n, E) errors relative to the root mean squared error of the best predictor, clamped."""
-    best = errors.square().mean(0).min().sqrt().clamp(min=TINY)
+    best = errors.square().mean(0).min().sqrt().clamp(min=EPSILON)
     return (errors / best).clamp(-MAX_ERROR, MAX_ERROR)
 
 
@@ -75,7 +75,7 @@ def least_squares_weights(form: Tensor) -> Tensor:
     """
     E = len(form)
     every = torch.arange(E, device=form.device)
-    form = form + RIDGE * form.diagonal().mean().clamp(min=TINY) * torch.eye(E, dtype=form.dtype, device=form.device)
+    form = form + RIDGE * form.diagonal().mean().clamp(min=EPSILON) * torch.eye(E, dtype=form.dtype, device=form.device)
     subsets = (torch.arange(1, 1 << E, device=form.device)[:, None] >> every) & 1  # (2 ** E - 1, E)
     inside = subsets.to(form.dtype)
     equations = form * inside[:, :, None] * inside[:, None] + torch.diag_embed(1 - inside)
@@ -108,7 +108,7 @@ def each_mixture(
         }
 
     def cost(of_key: Tensor, weights: Tensor) -> Tensor:
-        return -(of_key.nan_to_num() @ weights).clamp(min=TINY).log()
+        return -(of_key.nan_to_num() @ weights).clamp(min=EPSILON).log()
 
     return proven(likelihoods, entities, prior, fit, first_alone, cost, required_errors)
 
@@ -151,7 +151,7 @@ def _present(predictions: Tensor) -> Tensor:
 
 
 def _normalized(weights: Tensor) -> Tensor:
-    return weights / weights.sum().clamp(min=TINY)
+    return weights / weights.sum().clamp(min=EPSILON)
 
 
 def _spread(weights: Tensor, there: Tensor) -> Tensor:
@@ -224,7 +224,7 @@ def _is_proven(gains: Tensor, common: float, prior: float, required_errors: floa
 
 def _size(gains: Tensor) -> Tensor:
     """() their root mean square."""
-    return gains.square().mean().sqrt().clamp(min=TINY)
+    return gains.square().mean().sqrt().clamp(min=EPSILON)
 
 
 def _evidence(gains: Tensor) -> float:

@@ -1,7 +1,7 @@
 """Masked diffusion over properties: loss and sampler. The whole state is one boolean tensor, `visible` (T,).
 
 hide      the forward process: choose which known properties are visible (masking.py)
-loss      an upper bound on -log p(entity): score the hidden ones
+loss      an upper bound on -log p(entity), by the beliefs about the hidden ones
 reveal    the reverse process: draw the asked tokens, some at a time, each given all drawn before it
 beliefs   the beliefs about any properties given any others, in one pass
 
@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from kbdisk.data.dataset import Batch
 from kbdisk.model.beliefs import Beliefs, Memo
-from kbdisk.model.masking import Hidden, Hiding, hide, rank_by_key, shuffled
+from kbdisk.model.masking import Hidden, rank_by_key, shuffled
 
 MAX_ENTITIES_AT_ONCE, MAX_TOKENS_AT_ONCE = 1024, 1 << 14  # drawn in one batch: in smaller ones each draw takes longer
 
@@ -61,13 +61,6 @@ class Loss:
 
 
 def loss(
-    model: Model, batch: Batch, hiding: Hiding, *, objective: str = "bound", generator: Generator | None = None
-) -> Loss:
-    """The bound, in nats per entity."""
-    return score(model, batch, hide(batch, hiding, generator), objective=objective)
-
-
-def score(
     model: Model,
     batch: Batch,
     hidden: Hidden,
@@ -76,7 +69,10 @@ def score(
     balance: Tensor | None = None,
     presence: float = 1.0,
 ) -> Loss:
-    """The loss of the hidden tokens; `balance` (S,) divides that of each slot, `presence` weighs that of presence."""
+    """The bound of the hidden tokens, or another objective; what training minimises is its `total`.
+
+    `balance` (S,) divides the loss of each slot's values, `presence` weighs the loss of which properties are recorded.
+    """
     if objective not in OBJECTIVES:
         raise ValueError(f"expected one of {', '.join(OBJECTIVES)} for objective, got {objective!r}")
     beliefs = model(batch, hidden.visible, hidden.asked)

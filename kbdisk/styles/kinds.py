@@ -680,13 +680,13 @@ COORDINATE_STYLE = KindStyle(
     types=(Coordinate,),
     resemble=resemble_coordinate,
 )
-OTHER_STYLE = KindStyle(observe_other, scalar_forms, write_other, fill_other)  # of kinds without a style of their own
+DEFAULT_STYLE = KindStyle(observe_other, scalar_forms, write_other, fill_other)  # of kinds without a style of their own
 
 
 @functools.cache
 def _style_of_type(type_: Any) -> KindStyle:
     row = next((row for row in kind_rows().values() if row.type is type_), None)
-    return OTHER_STYLE if row is None or row.style is None else load_part(row.style)
+    return DEFAULT_STYLE if row is None or row.style is None else load_part(row.style)
 
 
 @functools.cache

@@ -36,7 +36,7 @@ from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import LatentKNN, measure
 from kbdisk.experts.latent_knn import seconds as latent_knn_seconds
 from kbdisk.model import mup
-from kbdisk.model.diffusion import Loss, score
+from kbdisk.model.diffusion import Loss, loss
 from kbdisk.model.masking import Hidden, hide
 from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.rng import derive_seed, use_generator
@@ -101,6 +101,7 @@ class Trainer:
         return Schedule(self.config, self.state, has_validation=len(self.held_out) > 0)
 
     def _balance(self) -> Tensor:
+        """(S,) by what the loss of each slot is divided in training: the entropy of its training values, at least 0.5 nats."""
         entropies = torch.tensor([slot.entropy for slot in self.codec.slots])
         return entropies.clamp(min=0.5).to(self.device)
 
@@ -110,9 +111,9 @@ class Trainer:
         """Take one step; the loss in nats per entity. No step is taken where the loss is NaN or infinite."""
         state, config = self.state, self.config
         self.network.train()
-        loss = self.gradients.compute(self.entities_of(state.step), self._loss)
+        step_loss = self.gradients.compute(self.entities_of(state.step), self._loss)
         length = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
-        if not math.isfinite(loss.total + float(length)):
+        if not math.isfinite(step_loss.total + float(length)):
             return math.nan
         rate = self.schedule.rate
         for group, share in zip(self.optimizer.param_groups, self.shares, strict=True):
@@ -120,7 +121,7 @@ class Trainer:
         self.optimizer.step()
         state.step += 1
         self.ema.update(state.step)
-        return loss.nats
+        return step_loss.nats
 
     def _loss(self, entities: Tensor, part: int) -> Loss:
         """The loss of a chunk of a step's entities, with some of their properties masked."""
@@ -128,7 +129,7 @@ class Trainer:
         batch, hidden = self.masked_batch(entities, self.state.step, part)
         dropout_generator = self._generator(~self._number(self.state.step, part))
         with autocast(config.precision, self.device, self.run.model.width), use_generator(dropout_generator):
-            return score(
+            return loss(
                 self.network,
                 batch,
                 hidden,

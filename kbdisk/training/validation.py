@@ -1,7 +1,8 @@
 """The validation loss, early stopping's state and the progress of a run.
 
 Each evaluation masks the validation entities in the same way, so losses of different steps are comparable. Weights are
-those of the EMA.
+those of the EMA. The validation loss is -log p of hidden values, whatever training minimises: the objective, the balance and
+the weight of presence of `TrainConfig` do not change it. An objective that this loss is to follow has to be added here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens, batches, random_sample
 from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
-from kbdisk.model.diffusion import Model, beliefs, score
+from kbdisk.model.diffusion import Model, beliefs, loss
 from kbdisk.model.masking import Hidden, Hiding, hide, masks_in_order
 from kbdisk.model.network import DiSK
 from kbdisk.training.optimizer import EMA, autocast
@@ -42,7 +43,8 @@ class ValidationLoss:
     def cost(self, constant: Mapping[int, float]) -> float:
         """The mean -log p of a value, each property capped at that of its constant belief: early stopping minimises it.
 
-        A property that nothing else determines is overfitted while others still improve; the cap keeps it from ending the run.
+        Every hidden value counts once: by neither D / M nor the property's entropy, and presence not at all. A property that
+        nothing else determines is overfitted while others still improve; the cap keeps it from ending the run.
         """
         count = sum(often for _, often in self.by_slot.values())
         return sum(
@@ -58,9 +60,9 @@ def validation_loss(model: Model, tokens: Tokens, hiding: Hiding, slots: int, se
     for batch, masks in _masked_batches(tokens, hiding, seed):
         seen += batch.size
         for hidden in masks:
-            loss = score(model, batch, hidden, presence=0.0)
-            total += float(loss.nats) * batch.size
-            for sum_of_slot, part in zip((sums, counts), loss.by_slot(batch, slots), strict=True):
+            batch_loss = loss(model, batch, hidden)
+            total += float(batch_loss.nats) * batch.size
+            for sum_of_slot, part in zip((sums, counts), batch_loss.by_slot(batch, slots), strict=True):
                 sum_of_slot += part.float().cpu()
     asked_slots = counts.nonzero()[:, 0].tolist()
     by_slot = {slot: (float(sums[slot] / counts[slot]), int(counts[slot])) for slot in asked_slots}

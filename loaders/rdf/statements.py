@@ -16,6 +16,7 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 from pyoxigraph import Literal as LiteralTerm
 
 from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Link, Path, Quantity
+from kbdisk.errors import setting
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
 from kbdisk.loaders.rdf.fold import COORDINATE_KEY
@@ -134,7 +135,7 @@ def _completed(known: Any, inner_path: Path, value: Any) -> Any:
             raise ValueError(GIVEN)
         return replace(known, **{str(inner_path[0]): value})
     if type(value) is not type(known):
-        raise ValueError(GIVEN)
+        raise ValueError(f"expected a {type(known).__name__.lower()}, as a part of one is given, got {value!r}")
     given_parts = {name: part_value for name in PARTS[type(known)] if (part_value := getattr(known, name)) is not None}
     if len(given_parts) == len(PARTS[type(known)]) or any(
         getattr(value, name) != part_value for name, part_value in given_parts.items()
@@ -336,7 +337,7 @@ class Statements:
             self._check_alone([graph, *(term for triple in triples for term in (triple.subject, triple.object))])
         inside = [(number, triple) for triple in triples if (number := self._bracket(triple.subject)) is not None]
         if inside and self.anonymous is None:
-            raise ValueError("stands in an anonymous bracket, which only --insert reaches")
+            raise ValueError(f"stands in an anonymous bracket, which only {setting('insert')} reaches")
         if self.anonymous is not None:
             if any(number not in self.anonymous for number, _ in inside):
                 raise ValueError("stands where no new property can be put")

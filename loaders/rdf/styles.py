@@ -5,7 +5,8 @@
 
 A quantity in Turtle: the form in the tree is that of its kind (kbdisk/styles/kinds.py), here a Quantity. The predicate's
 templates choose between a literal and a value node, whose classes and predicates are in rdf/value_nodes.py; the digits are written
-by the NumberFormat of kbdisk/styles/numbers.py, and the terms as text by rdf/turtle.py.
+by the NumberFormat of kbdisk/styles/numbers.py. rdf/statements.py asks for the terms of each gap and makes quads of them, which
+rdf/turtle.py writes as text.
 
 A predicate has one template for each kind of its values: links, literals of a datatype or language, value nodes of a form.
 A new value takes the most frequent template that it fits: a year becomes an xsd:gYear where the predicate has those too,

@@ -12,7 +12,7 @@ from benchmarks import gsm, nuclear
 from benchmarks.base import Options
 from benchmarks.progress import Progress
 from benchmarks.properties import Target, Task, evaluate_baseline, predictions, scores
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.entity import Entity
 from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.schemas.kinds import Category, Number, Text

@@ -11,7 +11,7 @@ from things import entities, thing
 from kbdisk.completion import complete
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import calibration_of
-from kbdisk.completion.recalibration import calibrations_of
+from kbdisk.completion.trial import calibrations_of
 from kbdisk.completion.why import why
 
 SOME = 40

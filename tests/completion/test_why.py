@@ -13,7 +13,8 @@ import torch
 from models import tiny, tiny_run
 from things import COUNT, entities, schema, thing
 
-from kbdisk.api import LoadedSource, Model
+from kbdisk.api.model import Model
+from kbdisk.api.source import LoadedSource
 from kbdisk.completion import CompletionConfig
 from kbdisk.completion.attribution import _given_properties, stacked_weights
 from kbdisk.completion.fields import fields_of

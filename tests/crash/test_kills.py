@@ -106,6 +106,6 @@ def test_writes_in_place_that_are_killed_leave_old_or_new(folder, moments):
 
 @pytest.mark.slow
 def test_completions_that_are_killed_leave_old_or_new_and_go_on(folder, moments):
-    import kbdisk.api  # noqa: F401 - by the parent, once for all
+    import kbdisk.api.complete  # noqa: F401 - by the parent, once for all
 
     print(f"killed completions between two that went on to the end: {kill_completions(folder, moments, KILLS, '2s')}")

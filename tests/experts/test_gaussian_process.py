@@ -16,7 +16,7 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import gaussian_process, serialize
-from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses, Sides
+from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
 from kbdisk.model.diffusion import beliefs
@@ -72,7 +72,7 @@ def asked(model: Trained, name: str):
 
 
 def function_of(model: Trained, name: str) -> GaussianProcess:
-    return model.experts["gaussian_process"].experts[slot_of(model, name), USUAL].expert
+    return model.experts["gaussian_process"].experts[slot_of(model, name), USUALLY_VISIBLE].expert
 
 
 def off(model: Trained, believer, visible=None) -> float:
@@ -107,7 +107,7 @@ def test_a_process_of_skewed_numbers_predicts_their_codes():
         known.append(Entity(f"t{number}", {"x": x, "z": z, "price": price}))
     schema = of_one_class({(name,): Property(Number()) for name in ("x", "z", "price")})
     found = train(schema, known, run(), CPU, lambda progress: None)
-    function = found.experts["gaussian_process"].experts[found.codec.slot("", ("price",)), USUAL].expert
+    function = found.experts["gaussian_process"].experts[found.codec.slot("", ("price",)), USUALLY_VISIBLE].expert
     assert function.knots.shape[1] > 2
     told = function.predict(Inputs(function.points.features[function.rows], function.points.entities[function.rows]))
     truth = {found.encode([one]).batch(torch.tensor([0])).id_hash.item(): one.tree["price"] for one in known}
@@ -124,10 +124,10 @@ def test_values_are_interpolated_between_knots_and_extrapolated_beyond():
 
 def test_a_process_has_a_weight_of_its_own_where_little_is_visible(model):
     places = model.experts["gaussian_process"].experts
-    both = [slot for slot, level in places if level == LITTLE and (slot, USUAL) in places]
+    both = [slot for slot, level in places if level == LITTLE_VISIBLE and (slot, USUALLY_VISIBLE) in places]
     assert both
     for slot in both:
-        usual, little = places[slot, USUAL], places[slot, LITTLE]
+        usual, little = places[slot, USUALLY_VISIBLE], places[slot, LITTLE_VISIBLE]
         assert torch.equal(usual.expert.coefficients, little.expert.coefficients)
         assert usual.weight != little.weight
 
@@ -226,7 +226,7 @@ def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, chang
         tmp_path / "gaussian_process.safetensors",
         safetensors.torch.load(serialize.to_bytes(serialize.GAUSSIAN_PROCESS, model.experts["gaussian_process"])),
     )
-    key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
+    key = name if name in tensors else f"{slot_of(model, whose)}.{USUALLY_VISIBLE}.{name}"
     if key.endswith("labels") and whose == "y":
         change = lambda one: torch.zeros(1, dtype=torch.int64)  # noqa: E731
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
@@ -234,13 +234,13 @@ def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, chang
         serialize.read(serialize.GAUSSIAN_PROCESS, file, model.codec, CPU)
 
 
-@pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
+@pytest.mark.parametrize("place", [("name", USUALLY_VISIBLE), ("y", 2)])
 def test_a_process_of_a_property_that_cannot_have_one_is_refused(model, tmp_path, place):
     file, tensors = (
         tmp_path / "gaussian_process.safetensors",
         safetensors.torch.load(serialize.to_bytes(serialize.GAUSSIAN_PROCESS, model.experts["gaussian_process"])),
     )
-    own, moved = f"{slot_of(model, 'y')}.{USUAL}.", f"{slot_of(model, place[0])}.{place[1]}."
+    own, moved = f"{slot_of(model, 'y')}.{USUALLY_VISIBLE}.", f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
         serialize.read(serialize.GAUSSIAN_PROCESS, file, model.codec, CPU)
@@ -335,7 +335,7 @@ def test_with_a_weight_they_have_reserved_and_held_out_values_too():
     y = codec.slot("", ("y",))
 
     def values(group) -> int:
-        one = group.experts[y, USUAL]
+        one = group.experts[y, USUALLY_VISIBLE]
         return len(one.expert.rows)
 
     def there(*sides) -> int:

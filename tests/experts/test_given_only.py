@@ -13,12 +13,12 @@ import torch
 from guided import held_out
 from models import tiny_run
 
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.experts import EXPERTS, serialize
-from kbdisk.experts.base import LITTLE, USUAL
+from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE
 from kbdisk.experts.config import BoostedTreesConfig, GivenOnlyConfig, KNNConfig
 from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
 from kbdisk.schemas.kinds import Category, Number
@@ -78,7 +78,7 @@ def test_the_answer_moves_towards_the_second_one(model):
         )
     }
     assert torch.equal(alone[:, slot], told["second"])
-    share = model.experts["given_only"].experts[slot, USUAL].answer_weight
+    share = model.experts["given_only"].experts[slot, USUALLY_VISIBLE].answer_weight
     assert share > 0
     assert torch.allclose(told["both"], told["first"] + share * (told["second"] - told["first"]))
 
@@ -122,7 +122,7 @@ def test_given_properties_and_labels_have_no_second_answers(model):
     paths = {model.codec.slots[slot].path for slot, _ in model.experts["given_only"].experts}
     assert ("x",) not in paths
     assert ("kind",) not in paths
-    assert {level for _, level in model.experts["given_only"].experts} <= {USUAL, LITTLE}
+    assert {level for _, level in model.experts["given_only"].experts} <= {USUALLY_VISIBLE, LITTLE_VISIBLE}
 
 
 def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
@@ -158,7 +158,7 @@ def test_tensors_that_do_not_fit_are_refused(model, tmp_path, change, monkeypatc
         data = to_bytes(kind, experts)
         if kind is not serialize.GIVEN_ONLY:
             return data
-        slot = next(slot for slot, level in experts.experts if level == USUAL)
+        slot = next(slot for slot, level in experts.experts if level == USUALLY_VISIBLE)
         tensors = safetensors.torch.load(data)
         if change is None:
             return safetensors.torch.save({"usual_amount": tensors["usual_amount"]})

@@ -16,7 +16,7 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
 from kbdisk.experts import knn, serialize
-from kbdisk.experts.base import LITTLE, USUAL, Inputs, LabelMasses, Sides
+from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
@@ -89,13 +89,15 @@ def test_noise_has_no_weight_and_texts_have_no_neighbours(model):
 
 def test_where_little_is_visible_the_metric_is_another(model):
     y = slot_of(model, "y")
-    assert {(y, USUAL), (y, LITTLE)} <= set(model.experts["knn"].experts)
-    usual, little = (model.experts["knn"].experts[y, level].expert.weights for level in (USUAL, LITTLE))
+    assert {(y, USUALLY_VISIBLE), (y, LITTLE_VISIBLE)} <= set(model.experts["knn"].experts)
+    usual, little = (
+        model.experts["knn"].experts[y, level].expert.weights for level in (USUALLY_VISIBLE, LITTLE_VISIBLE)
+    )
     assert not torch.equal(usual, little)
 
 
 def test_no_entity_is_its_own_neighbour_and_no_held_out_one_that_of_another(model):
-    neighbours = model.experts["knn"].experts[slot_of(model, "y"), USUAL].expert
+    neighbours = model.experts["knn"].experts[slot_of(model, "y"), USUALLY_VISIBLE].expert
     assert neighbours.known.held_out.sum() == len(model.record.validation)
     assert len(neighbours.known.entities) == len(model.record.validation) + len(model.record.training)
     for rows in (neighbours.known.held_out.nonzero()[:9, 0], (~neighbours.known.held_out).nonzero()[:9, 0]):
@@ -109,7 +111,7 @@ def test_no_entity_is_its_own_neighbour_and_no_held_out_one_that_of_another(mode
 def test_without_neighbours_the_mean_is_predicted_and_no_label(model):
     """Everything hidden and everybody left out: nobody is near."""
     for name in ("y", "kind"):
-        neighbours = model.experts["knn"].experts[slot_of(model, name), USUAL].expert
+        neighbours = model.experts["knn"].experts[slot_of(model, name), USUALLY_VISIBLE].expert
         alone = replace(
             neighbours, known=replace(neighbours.known, entities=torch.full_like(neighbours.known.entities, 7))
         )
@@ -121,7 +123,7 @@ def test_without_neighbours_the_mean_is_predicted_and_no_label(model):
 
 
 def test_the_mean_leaves_out_the_query_s_own_value(model):
-    neighbours = model.experts["knn"].experts[slot_of(model, "y"), USUAL].expert
+    neighbours = model.experts["knn"].experts[slot_of(model, "y"), USUALLY_VISIBLE].expert
     own = int(neighbours.rows[0])
     wild = replace(
         neighbours,
@@ -136,7 +138,7 @@ def test_the_mean_leaves_out_the_query_s_own_value(model):
 
 def test_queries_in_chunks_have_the_same_predictions(model, monkeypatch):
     for name in ("y", "kind"):
-        neighbours = model.experts["knn"].experts[slot_of(model, name), USUAL].expert
+        neighbours = model.experts["knn"].experts[slot_of(model, name), USUALLY_VISIBLE].expert
         seen = Inputs(neighbours.known.features[:40].float(), neighbours.known.entities[:40])
         whole = neighbours.predict(seen)
         monkeypatch.setattr("kbdisk.experts.knn.MAX_DISTANCES", 4000)
@@ -188,19 +190,19 @@ def test_tensors_that_do_not_fit_are_refused(model, tmp_path, whose, name, chang
         tmp_path / "knn.safetensors",
         safetensors.torch.load(serialize.to_bytes(serialize.KNN, model.experts["knn"])),
     )
-    key = name if name in tensors else f"{slot_of(model, whose)}.{USUAL}.{name}"
+    key = name if name in tensors else f"{slot_of(model, whose)}.{USUALLY_VISIBLE}.{name}"
     file.write_bytes(safetensors.torch.save({**tensors, key: change(tensors[key]).contiguous()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
         serialize.read(serialize.KNN, file, model.codec, CPU)
 
 
-@pytest.mark.parametrize("place", [("name", USUAL), ("y", 2)])
+@pytest.mark.parametrize("place", [("name", USUALLY_VISIBLE), ("y", 2)])
 def test_neighbours_of_a_property_that_cannot_have_them_are_refused(model, tmp_path, place):
     file, tensors = (
         tmp_path / "knn.safetensors",
         safetensors.torch.load(serialize.to_bytes(serialize.KNN, model.experts["knn"])),
     )
-    own = f"{slot_of(model, 'y')}.{USUAL}."
+    own = f"{slot_of(model, 'y')}.{USUALLY_VISIBLE}."
     moved = f"{slot_of(model, place[0])}.{place[1]}."
     file.write_bytes(safetensors.torch.save({name.replace(own, moved): one for name, one in tensors.items()}))
     with pytest.raises(ValueError, match=r"expected|another model|makes no sense"):
@@ -238,7 +240,7 @@ def test_with_a_weight_they_have_reserved_and_held_out_values_too():
     y = codec.slot("", ("y",))
 
     def values(group) -> int:
-        one = group.experts[y, USUAL]
+        one = group.experts[y, USUALLY_VISIBLE]
         return len(one.expert.values)
 
     def there(*sides) -> int:

@@ -12,7 +12,7 @@ from things import entities, schema, thing
 
 from kbdisk.entity import Entity
 from kbdisk.experts import latent_knn
-from kbdisk.experts.base import LITTLE, USUAL, visibility_levels
+from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, visibility_levels
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import PASSES_PER_VALUE, LatentKNN, Timing, WithLatentKNN, measure, seconds
 from kbdisk.experts.queries import Question, chunks, draw_entities, questions, usual_amounts
@@ -112,13 +112,13 @@ def test_masking_one_value_leaves_the_usual_amount_and_masking_all_leaves_little
     data, _ = tokens
     batch, enough = data.training.batch(torch.arange(20)), usual_amounts(data.training)
     *alone, everything, one, two = every_question(data, batch, 3)
-    assert everything[2].unique().tolist() == [LITTLE]
+    assert everything[2].unique().tolist() == [LITTLE_VISIBLE]
     for _, hidden, level in (*alone, everything, one, two):
         assert level.equal(visibility_levels(batch, hidden.visible, enough))  # as it will be when the model is asked
-    assert torch.stack([(level == USUAL).float().mean() for _, _, level in alone]).mean() > 0.8
+    assert torch.stack([(level == USUALLY_VISIBLE).float().mean() for _, _, level in alone]).mean() > 0.8
     for _, hidden, level in (everything, one, two):
         assert hidden.asked.any()
-        assert (level[batch.entity[hidden.asked]] == LITTLE).all()
+        assert (level[batch.entity[hidden.asked]] == LITTLE_VISIBLE).all()
         assert not hidden.weight[~hidden.asked].any()
 
 
@@ -142,7 +142,7 @@ def test_a_composite_and_a_link_with_what_came_over_it_are_one_value_each():
     }
     assert {1, 2} < gone, "a number, a coordinate, a link with what the country has"
     assert max(gone) > 4
-    assert all(level.unique().tolist() == [USUAL] for _, _, level in several)
+    assert all(level.unique().tolist() == [USUALLY_VISIBLE] for _, _, level in several)
 
 
 def test_with_the_length_of_a_list_its_items_are_masked():
@@ -337,7 +337,7 @@ def test_the_answer_for_a_number_without_an_index_does_not_depend_on_what_else_i
     slots = {path: model.codec.slot("", (path,)) for path in ("mark", "size")}
     assert model.latent_knn is not None
     of_size = next(index for key, index in model.latent_knn.indices.items() if key[0] == slots["size"])
-    indices = {(slots["size"], level): of_size for level in (USUAL, LITTLE)}
+    indices = {(slots["size"], level): of_size for level in (USUALLY_VISIBLE, LITTLE_VISIBLE)}
     partly = WithLatentKNN(model.network, replace(model.latent_knn, indices=indices))
     batch = model.encode([Entity("x", {"maker": "maker 1"})], "all").batch(torch.arange(1))
     mark = batch.slot == slots["mark"]

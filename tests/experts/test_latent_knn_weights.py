@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 from kbdisk.experts import serialize
-from kbdisk.experts.base import USUAL
+from kbdisk.experts.base import USUALLY_VISIBLE
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.experts.latent_knn import (
     OWN_ANSWERS,
@@ -23,7 +23,7 @@ from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.number.densities import Mixture
 from kbdisk.schemas.kinds import Number
 
-KEY = (0, USUAL)
+KEY = (0, USUALLY_VISIBLE)
 HELD = 100
 
 

@@ -10,7 +10,7 @@ import torch
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts import boosted_trees, serialize
-from kbdisk.experts.base import USUAL, Inputs, Sides
+from kbdisk.experts.base import USUALLY_VISIBLE, Inputs, Sides
 from kbdisk.experts.boosted_trees import Line
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import BoostedTreesConfig
@@ -82,7 +82,7 @@ def test_trees_say_the_line_where_the_other_number_is_visible():
     group = boosted_trees.fit(
         codec, Sides(tokens, codec.encode(known[:20])), config=BoostedTreesConfig(share=0.3), seed=0
     ).group
-    expert = group.experts[codec.slot("", ("y",)), USUAL].expert
+    expert = group.experts[codec.slot("", ("y",)), USUALLY_VISIBLE].expert
     batch = tokens.batch(torch.arange(len(known)))
     visible = batch.known & (batch.slot == codec.slot("", ("x",)))
     predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.id_hash)).tolist()

@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 from class_medians import CLASS_MEDIAN
 from counts import COUNT, Count, CountCodec
-from extending.moneys import MONEY
+from extending.moneys import MONEY, Money
 from tables import for_each
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.evaluation import BASELINES
 from kbdisk.extend import (
+    DEFAULT_STYLE,
+    STRING,
+    CompositeKind,
     Format,
+    Habit,
     LeafKind,
     register_baseline,
     register_composite,
@@ -26,11 +30,12 @@ from kbdisk.extend import (
 from kbdisk.leaves.registry import learnt_kind
 from kbdisk.loaders import FORMATS
 from kbdisk.plugins import load_part
-from kbdisk.schemas.composites import kind_rows
+from kbdisk.schemas.composites import COMPOSITES, kind_rows
 from kbdisk.schemas.importers import IMPORTERS
 from kbdisk.schemas.kinds import KINDS, Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
+from kbdisk.styles.kinds import style_of, write_value
 
 
 def named_parts() -> list[str]:
@@ -93,3 +98,29 @@ def test_a_leaf_without_modules_is_learnt_as_another_kind(monkeypatch):
     assert [slot.kind for slot in codec.slots] == ["category"]
     assert codec.slots[0].codec.ordered
     assert codec.slots[0].codec.labels.values == STARS
+
+
+@dataclass(frozen=True)
+class Price(Money):
+    """Money whose values are also text: 3.50 EUR."""
+
+    def apply(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, str):
+            amount, currency = value.split()
+            value = {"amount": float(amount), "currency": currency}
+        return super().apply(value)
+
+
+def test_a_style_may_differ_from_the_default_one_in_one_function(monkeypatch):
+    def write(kind: Price, form: Any, value: dict[str, Any], habit: Habit) -> Any:
+        if form != STRING:
+            return DEFAULT_STYLE.write(kind, form, value, habit)
+        return f"{value['amount']:.2f} {value['currency']}"
+
+    style = DEFAULT_STYLE._replace(write=write)
+    monkeypatch.setitem(COMPOSITES, "price", CompositeKind(Price, Price(), (), style=style))
+    kind, value = Price(), {"amount": 3.5, "currency": "EUR"}
+    for neighbour, written in (("12.00 USD", "3.50 EUR"), ({"amount": 12.0, "currency": "USD"}, value)):
+        habit = Habit()
+        style_of(kind).observe(kind, neighbour, habit)
+        assert write_value(kind, value, habit) == written

@@ -127,7 +127,7 @@ def import_all() -> None:
     import rich.console
     import yaml
 
-    import kbdisk.api
+    import kbdisk.api.complete
     import kbdisk.inspection
 
     del linkml_runtime, pyarrow, pyoxigraph, rdflib, rich, yaml, kbdisk

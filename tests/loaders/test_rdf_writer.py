@@ -374,6 +374,12 @@ REFUSED = {
         "g",
         "has a value already",
     ),
+    "a number where a part of a quantity is given": (
+        ":b :size [ a schema:QuantitativeValue ; schema:unitText 'kg' ] . :a :size 5 .",
+        "size",
+        5,
+        "expected a quantity, as a part of one is given, got 5",
+    ),
     "half of a place that differs": (
         ":b geo:lat 1 . :a geo:lat 1 ; geo:long 2 .",
         "coordinate",
@@ -393,7 +399,7 @@ REFUSED = {
     "a word where numbers are": (":a :size 5 . :b :name 'b' .", "size", "big", "expected a number"),
     "a part where values are": (":a :size 5 . :b :name 'b' .", ("size", "x"), 1, "got a part"),
     "a lone surrogate": (":a :size 'x' . :b :name 'b' .", "size", "\ud800", "UTF-8"),
-    "an anonymous bracket": (":b :part [ :name 'p' ] . :a :size 5 .", ("part", "size"), 1, "only --insert reaches"),
+    "an anonymous bracket": (":b :part [ :name 'p' ] . :a :size 5 .", ("part", "size"), 1, "only insert=True reaches"),
     "a link to an anonymous bracket": (":b :name 'b' . :a :near [ :near :a ] .", "near", Link("_:[0]"), "anonymous"),
     "no bracket in a place that is given": (":b :size 5 .", ("size", "value", "x"), 1, "has a value already"),
     "a fraction where whole numbers are": (":a :n '5'^^xsd:int . :b :name 'b' .", "n", 5.5, "whole number"),
@@ -511,7 +517,7 @@ def test_with_insert_a_gap_within_a_bracket_is_filled_in_its_place(name, format,
     document = HEAD + given
     values = {"_:[0]" if path is None else "a": {path or "size": value}}
     _, refused = filled(tmp_path, document, values, format)
-    assert "--insert" in refused.unwritable[0][2]
+    assert "insert=True" in refused.unwritable[0][2]
     out, report = filled(tmp_path, document, values, format, insert=True)
     assert (report.written, report.unwritable) == (1, [])
     says(out, (HEAD + expected).encode(), format, tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise, permutations, product
 from math import comb, log
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from toys import Small, Table, World, Wrong, batch_of
 
 from kbdisk.data.dataset import Batch
 from kbdisk.model.beliefs import Beliefs
-from kbdisk.model.diffusion import beliefs, loss, reveal, revealing, score
+from kbdisk.model.diffusion import Loss, beliefs, loss, reveal, revealing
 from kbdisk.model.likelihood import log_prob
 from kbdisk.model.masking import Hidden, Hiding, hide
 
@@ -24,6 +25,11 @@ SIZES = [[2, 3, 4], [3, 2, 2, 3], [2, 2, 3, 2, 2]]
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def drawn_loss(model, batch: Batch, hiding: Hiding, generator: torch.Generator | None = None, **options: Any) -> Loss:
+    """The loss of a batch with a random choice hidden."""
+    return loss(model, batch, hide(batch, hiding, generator), **options)
 
 
 def conditional(model, world: World, which: int, shown: tuple[int, ...]) -> torch.Tensor:
@@ -67,7 +73,7 @@ def expected_loss(model, world: World) -> float:
         visible = torch.tensor(shown)[batch.slot]
         each = weight * world.probs[batch.entity].float() * batch.size  # the loss is a mean over the batch
         asked = Hidden(visible, ~visible, each.where(~visible, 0))
-        total += float(score(model, batch, asked).total) / D / comb(D, M)
+        total += float(loss(model, batch, asked).total) / D / comb(D, M)
     return total
 
 
@@ -88,7 +94,7 @@ def test_with_exact_conditionals_the_expected_loss_is_the_entropy_of_the_data(si
 def test_the_loss_of_draws_agrees_with_the_enumeration(rate):
     world = World(SIZES[1])
     model, batch = Wrong(world), batch_of(world.draw(60_000))
-    done = loss(model, batch, Hiding(rate, together=0))
+    done = drawn_loss(model, batch, Hiding(rate, together=0))
     each = torch.zeros(batch.size).index_add(0, batch.entity, done.tokens * done.hidden.weight)
     assert float(done.total) == pytest.approx(float(each.mean()), rel=1e-4)
     assert abs(done.total - mean_over_orders(model, world)) < 4 * each.std() / batch.size**0.5
@@ -99,7 +105,7 @@ def test_entities_with_few_properties_are_scored_by_those_they_have():
     has = torch.zeros(60_000, 3, dtype=torch.bool)
     has[:, 0] = True
     has[::2, 2] = True
-    done = loss(Table(world), batch_of(world.draw(60_000), has=has), APART)
+    done = drawn_loss(Table(world), batch_of(world.draw(60_000), has=has), APART)
     alone, both = (torch.special.entr(_masses(world, kept)).sum() for kept in ([0], [0, 2]))
     assert float(done.total) == pytest.approx(float(alone + both) / 2, rel=0.01)
 
@@ -114,7 +120,7 @@ def test_hiding_parts_together_keeps_a_bound():
     world = World(SIZES[0])
     batch = batch_of(world.draw(40_000))
     batch = replace(batch, unit=batch.slot.clamp(max=1))  # 1 and 2 are parts of one
-    apart, together = (loss(Table(world), batch, Hiding(together=share)).total for share in (0, 1))
+    apart, together = (drawn_loss(Table(world), batch, Hiding(together=share)).total for share in (0, 1))
     first, second, rest = (torch.special.entr(_masses(world, kept)).sum() for kept in ([0], [0, 1], [0, 2]))
     part, other = (torch.special.entr(_masses(world, kept)).sum() for kept in ([1], [2]))
     parts_last = first + (second - first) + (rest - first)  # H(a) + H(b | a) + H(c | a)
@@ -131,7 +137,7 @@ def test_training_reaches_the_entropy_of_the_data():
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, 300)
     for _ in range(300):
         optimizer.zero_grad()
-        loss(model, batch_of(world.draw(256)), APART).total.backward()
+        drawn_loss(model, batch_of(world.draw(256)), APART).total.backward()
         optimizer.step()
         schedule.step()
     learnt = -float(world.probs @ log_prob(model, batch_of(world.states)).bound)
@@ -141,7 +147,7 @@ def test_training_reaches_the_entropy_of_the_data():
 def test_the_loss_is_told_slot_by_slot():
     world = World(SIZES[0])
     batch = batch_of(world.draw(100), has=torch.rand(100, 3) < 0.7)
-    done = loss(Table(world), batch, APART)
+    done = drawn_loss(Table(world), batch, APART)
     sums, counts = done.by_slot(batch, 5)
     for slot in range(5):
         here = done.hidden.asked & (batch.slot == slot)
@@ -154,7 +160,7 @@ def test_balance_divides_each_slots_part_and_leaves_the_bound_as_it_is():
     world = World(SIZES[0])
     batch, balance = batch_of(world.draw(50)), torch.tensor([1.0, 2.0, 4.0])
     hidden = hide(batch, APART)
-    plain, balanced = (score(Table(world), batch, hidden, balance=one) for one in (None, balance))
+    plain, balanced = (loss(Table(world), batch, hidden, balance=one) for one in (None, balance))
     parts = torch.zeros(3).index_add(0, batch.slot, plain.tokens * hidden.weight) / 50
     assert float(balanced.total) == pytest.approx(float((parts / balance).sum()))
     assert balanced.nats == plain.nats == plain.total
@@ -169,7 +175,7 @@ def test_field_mean_is_the_mean_over_slots_of_the_mean_over_hidden_tokens():
     batch = batch_of(world.draw(60), has=has)
     hidden = hide(batch, Hiding("batch"))
     hidden = replace(hidden, asked=hidden.asked & (batch.slot != 3))  # and one of which nothing is hidden
-    done = score(Table(world), batch, hidden, objective="field-mean")
+    done = loss(Table(world), batch, hidden, objective="field-mean")
     means = [done.tokens[hidden.asked & (batch.slot == slot)].mean() for slot in (0, 1)]
     assert float(done.total) == pytest.approx(float(sum(means)) / 2)
 
@@ -189,20 +195,20 @@ def test_presence_counts_hidden_properties_as_they_weigh_and_absent_ones_as_many
     absent = (batch.slot == 3) & (batch.entity % 2 == 0)
     batch = replace(batch, known=batch.known & ~absent, absent=absent, rarity=torch.full((len(batch),), 5.0))
     hidden = hide(batch, APART)
-    done = score(WithPresence(world), batch, hidden, presence=0.3)
+    done = loss(WithPresence(world), batch, hidden, presence=0.3)
     logits = torch.sin(torch.arange(len(batch)).float())
     there, not_there = -(hidden.weight * F.logsigmoid(logits)).sum(), -F.logsigmoid(-logits[absent]).sum()
     assert float(done.presence) == pytest.approx(float(there + 5 * not_there) / 20)
     assert float(done.total) == pytest.approx(float(done.nats + 0.3 * done.presence))
-    assert score(Table(world), batch, hidden).presence == 0
+    assert loss(Table(world), batch, hidden).presence == 0
 
 
 def test_nothing_to_hide_costs_nothing():
     world = World(SIZES[0])
     batch = batch_of(world.draw(5))
     for empty in (replace(batch, fixed=batch.known), batch_of(world.draw(0))):
-        assert loss(Table(world), empty, APART).total == 0
-        assert loss(Table(world), empty, APART, objective="field-mean").total == 0
+        assert drawn_loss(Table(world), empty, APART).total == 0
+        assert drawn_loss(Table(world), empty, APART, objective="field-mean").total == 0
 
 
 def asking(world: World, count: int, share: float = 0.5) -> Batch:
@@ -437,7 +443,7 @@ def test_one_seed_gives_one_loss_and_one_draw():
     world = World(SIZES[1])
     batch = asking(world, 50)
     for what in (
-        lambda generator: loss(Table(world), batch, Hiding(), generator=generator).total,
+        lambda generator: drawn_loss(Table(world), batch, Hiding(), generator=generator).total,
         lambda generator: reveal(Table(world), batch, generator=generator).values["category"],
     ):
         first, again, other = (what(torch.Generator().manual_seed(seed)) for seed in (3, 3, 4))
@@ -449,7 +455,7 @@ def test_options_that_make_no_sense_are_refused():
     world = World([2])
     batch = batch_of(world.draw(3))
     with pytest.raises(ValueError, match="expected one of bound, field-mean for objective, got 'mean'"):
-        loss(Table(world), batch, APART, objective="mean")
+        drawn_loss(Table(world), batch, APART, objective="mean")
     with pytest.raises(ValueError, match="expected one of given, random, certain for order, got 'last'"):
         reveal(Table(world), batch, order="last")
     with pytest.raises(ValueError, match="expected a leap of at least 1, got 0"):
@@ -458,4 +464,4 @@ def test_options_that_make_no_sense_are_refused():
 
 def test_the_loss_of_a_fair_coin_is_one_bit():
     world = World([2], sharpness=0)
-    assert float(loss(Table(world), batch_of(world.draw(10)), APART).total) == pytest.approx(log(2))
+    assert float(drawn_loss(Table(world), batch_of(world.draw(10)), APART).total) == pytest.approx(log(2))

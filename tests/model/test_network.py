@@ -11,7 +11,7 @@ from model.conftest import SCHEMA, knowledge, made
 from tables import for_each
 
 from kbdisk.entity import Entity
-from kbdisk.model.diffusion import beliefs, loss, reveal, score
+from kbdisk.model.diffusion import beliefs, loss, reveal
 from kbdisk.model.masking import Hiding, hide
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
@@ -148,7 +148,7 @@ def test_properties_of_other_classes_cost_and_change_nothing(entities):
     assert [codec.slots[s].keys for s in ours.slot.tolist()] == [wider.slots[s].keys for s in theirs.slot.tolist()]
     ran = []
     model.paths.step.register_forward_hook(lambda module, given, out: ran.append(len(out)))
-    loss(model, theirs, Hiding()).total.backward()
+    loss(model, theirs, hide(theirs, Hiding())).total.backward()
     assert sum(ran) < 50
 
 
@@ -190,7 +190,7 @@ def test_what_a_memo_keeps_changes_no_belief(learnt, batch, hidden):
 def test_a_name_told_by_its_text_is_known_by_it(entities):
     codec, model = made(SCHEMA, entities, paths="text")
     batch = codec.encode(entities).batch(torch.arange(4))
-    total = loss(model, batch, Hiding()).total
+    total = loss(model, batch, hide(batch, Hiding())).total
     total.backward()
     assert bool(torch.isfinite(total))
     assert model.paths.out.weight.grad.abs().sum() > 0
@@ -209,7 +209,7 @@ def test_presence_is_as_likely_as_it_is_recorded_with_all_else_visible():
     for _ in range(80):
         optimizer.zero_grad()
         batch = tokens.batch(torch.randint(400, (64,), generator=generator), absent=2, generator=generator)
-        score(model, batch, hide(batch, hiding, generator), presence=1.0).total.backward()
+        loss(model, batch, hide(batch, hiding, generator), presence=1.0).total.backward()
         optimizer.step()
     model.eval()
     batch = codec.encode(known[:100], ask="all").batch(torch.arange(100))
@@ -241,7 +241,8 @@ def test_presence_is_learnt():
     optimizer = torch.optim.Adam(model.train().parameters(), lr=0.01)
     for _ in range(80):
         optimizer.zero_grad()
-        loss(model, tokens.batch(torch.randint(200, (64,)), absent=2), Hiding(nothing=0.3)).total.backward()
+        drawn = tokens.batch(torch.randint(200, (64,)), absent=2)
+        loss(model, drawn, hide(drawn, Hiding(nothing=0.3))).total.backward()
         optimizer.step()
     model.eval()
     two = [Entity("a", {"maker": "Old"}, classes=("Phone",)), Entity("b", {"maker": "New"}, classes=("Phone",))]

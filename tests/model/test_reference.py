@@ -13,7 +13,7 @@ from kbdisk.data import Codec, CodecConfig
 from kbdisk.entity import Entity
 from kbdisk.leaves.number import NumberConfig
 from kbdisk.model import network as model_network
-from kbdisk.model.diffusion import score
+from kbdisk.model.diffusion import loss
 from kbdisk.model.masking import Hiding, hide
 from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Boolean, Category, Number
@@ -93,7 +93,7 @@ def moved(config: CodecConfig, sizes: ModelConfig):
 def both(codec, model, batch, objective="bound", presence=1.0):
     """Our loss, the reference's, and both gradients by name."""
     hidden = hide(batch, Hiding(together=0.0))
-    ours = score(model, batch, hidden, objective=objective, presence=presence).total
+    ours = loss(model, batch, hidden, objective=objective, presence=presence).total
     ours.backward()
     reference = Reference(codec, model.config, objective == "field-mean", presence).double()
     take_weights(reference, model)

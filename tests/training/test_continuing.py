@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 
 import pytest
 import torch
 from models import tiny_run
 
-from kbdisk.api import train as train_model
 from kbdisk.api.model import Model
 from kbdisk.api.source import LoadedSource
 from kbdisk.api.train import is_continuable
+from kbdisk.api.train import train as train_model
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import ConfigError
 from kbdisk.experts.config import KNNConfig
@@ -91,7 +90,7 @@ def test_networks_stay_as_they_were_where_more_training_makes_them_no_better(fir
     ids=["edited", "another label", "one link to another entity", "many new ones", "many are gone"],
 )
 def test_a_model_is_continued_from_if_it_knows_nearly_all(first, monkeypatch, entities, continues):
-    monkeypatch.setattr(importlib.import_module("kbdisk.api.train"), "MIN_STEPS", 1)
+    monkeypatch.setattr("kbdisk.api.train.MIN_STEPS", 1)
     model = Model(first, LoadedSource.of(known()))
     assert is_continuable(model, LoadedSource.of(entities)) == continues
     if not continues:
