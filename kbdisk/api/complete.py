@@ -88,6 +88,7 @@ MIN_SECONDS, MAX_SECONDS = 60.0, 600.0  # of training, without a budget
 ENTITIES_PER_MIN_SECONDS = 1000  # that so many entities or fewer get
 SECONDS_EXPONENT = 0.7  # by which the time grows with the number of entities
 MAX_GIVEN_TEXTS = 4  # text properties of a class that are given: of countries named in fifty languages, the first
+LINKS = "link_factorization"  # an expert of EXPERTS
 MAKER = "kbdisk complete"  # a model by this maker may be trained anew
 
 
@@ -518,7 +519,8 @@ class TrainingOptions:
     def run(self, entities: int) -> Run:
         """The settings of a training; without a budget or steps, its time fits the number of entities."""
         budget = fitting_budget(entities) if self.budget is None and self.steps is None else self.budget
-        return run_of(self.preset, budget, None, self.seed, self.steps)
+        run = run_of(self.preset, budget, None, self.seed, self.steps)
+        return run.with_experts(**{LINKS: replace(run.experts[LINKS], share=0.0)})  # completing does not ask it
 
 
 def fitting_budget(entities: int) -> float:
@@ -726,7 +728,7 @@ def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
     settings: dict[str, Any] = json.loads(json.dumps(run.to_json()))
     for table, name in left_open(run):
         settings[table][name] = kept.get(table, {}).get(name)
-    return settings == kept
+    return settings | {LINKS: kept.get(LINKS)} == kept
 
 
 def _training_line(what: str, loaded: LoadedSource, run: Run) -> str:
