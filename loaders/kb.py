@@ -20,6 +20,7 @@ from kbdisk.notebook import html_line, html_table
 
 if TYPE_CHECKING:
     import networkx
+    from pykeen.triples import TriplesFactory
 
 
 # ---------------------------------------------------------------- options
@@ -396,6 +397,12 @@ class KB(ABC):
                     names = tuple(key for key in path if isinstance(key, str))
                     graph.add_edge(entity.id, value.id, key=names)
         return graph
+
+    def to_pykeen(self, completions: Iterable[Completion] = ()) -> TriplesFactory:
+        """The links as a TriplesFactory of PyKEEN, with those that completions fill in. Links within parts are left out."""
+        from kbdisk.loaders.triples import factory_of
+
+        return factory_of(self, completions)
 
 
 def _listed(names: Iterable[str]) -> str:
