@@ -28,7 +28,7 @@ from kbdisk.entity import Completion, Coordinate, Date, Entity, Known, Link, Pat
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import GIVEN, KB, Options, Placeless, Report, Retraction
-from kbdisk.loaders.naming import NO_PROPERTY, no_properties
+from kbdisk.loaders.naming import ID_KEYS, NO_PROPERTY, no_properties
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.numerals import is_number
 from kbdisk.styles.numbers import NUMBER
@@ -451,7 +451,7 @@ def _given_triples(entity: Entity, report: Report, left_out: Counter[str]) -> It
     """The triples of an entity. Values of kinds that triples do not have are counted."""
     for key, value in entity.tree.items():
         for member in _members(value):
-            if member is None or key.startswith("@"):
+            if member is None or key.startswith("@") or (key in ID_KEYS and str(member) == entity.id):
                 continue
             if not isinstance(member, Link) and not is_number(member):
                 left_out[_words(type(member))] += 1
