@@ -323,7 +323,7 @@ class NewTriples:
         for path, filled in completion.filled.items():
             try:
                 relation = self._relation(head, path)
-                names = self._names(head, relation, _members(filled.value))
+                names = self._names(head, relation, new_members(filled.value))
             except ValueError as reason:
                 self.report.unwritable.append((head, path, str(reason)))
                 continue
@@ -404,6 +404,13 @@ def name_of(value: Any) -> str:
     return name
 
 
+def new_members(value: Any) -> list[Any]:
+    """The members of a filled value; ValueError where there are none."""
+    if value == []:
+        raise ValueError("there is nothing to write")
+    return _members(value)
+
+
 def _members(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -467,10 +474,9 @@ def _filled_triples(completion: Completion, report: Report) -> Iterator[Triple]:
     entity = completion.entity
     has_names = getattr(entity.source, "format", "") == FORMAT
     for path, filled in completion.filled.items():
-        members = [
-            Link(member) if has_names and isinstance(member, str) else member for member in _members(filled.value)
-        ]
         try:
+            members = new_members(filled.value)
+            members = [Link(member) if has_names and isinstance(member, str) else member for member in members]
             triples = [(name_of(Link(entity.id)), relation_at(path), name_of(member)) for member in members]
         except ValueError as error:
             report.unwritable.append((entity.id, path, str(error)))

@@ -336,6 +336,7 @@ def test_a_number_and_a_text_are_recorded_as_they_will_be_read():
         ("new", True, "no place for truths"),
         ("new", Text("a", "en"), "no place for texts"),
         ("new", Quantity(5, "g"), "no place for quantities"),
+        ("new", [], "nothing to write"),
         ("new.part", Link("x"), "no place for a part of a value"),
         ("new", Link("a\tb"), "cannot be a name"),
         ("new", Link(" "), "cannot be a name"),
