@@ -54,7 +54,6 @@ class Format:
     has_records: bool = False  # whether each record is an entity, whatever its id
     counts_records: bool = False  # whether the position of an entity is its number, not its line
     has_cells: bool = False  # whether records are rows of cells
-    has_sets: bool = False  # whether several values are a set, in which none has a place of its own
 
 
 class FormatModule(Protocol):
@@ -91,7 +90,7 @@ FORMATS: Table[Format] = Table(
         "wikibase-json": Format((), "kbdisk.loaders.wikibase.json_dump", is_written=False),
         "sparql": Format((), "kbdisk.loaders.sparql", is_written=False),
         "sparql-update": Format((".ru",), RDF, is_rdf=True),
-        "triples": Format((), "kbdisk.loaders.triples", has_sets=True),
+        "triples": Format((), "kbdisk.loaders.triples"),
         "quickstatements": Format((".qs",), "kbdisk.loaders.wikibase.quickstatements"),
     },
     Format,

@@ -215,6 +215,7 @@ class KB(ABC):
     updates = False  # whether a SPARQL update can add to it
     joins = False  # whether it is RDF that can be joined with other RDF sources
     vocabulary_source: KB | None = None  # RDF read beside it, whose predicates it takes where it is written as RDF
+    has_sets = False  # whether several values of a property are a set, in which none has a place of its own
     names_graphs = False  # whether its entities stand in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:

@@ -149,6 +149,7 @@ class TriplesKB(KB):
     """Entities from a file of triples."""
 
     appends = True
+    has_sets = True
     source: Source
 
     def __init__(self, source: Source, format: str, options: Options) -> None:
@@ -496,6 +497,8 @@ FACTORY_NAME = "<triples>"
 
 class FactoryKB(KB):
     """Entities from a TriplesFactory of PyKEEN. It is recognised by its attributes, and PyKEEN is not imported."""
+
+    has_sets = True
 
     def __init__(self, factory: Any, options: Options) -> None:
         super().__init__(FACTORY_NAME, "memory", options)

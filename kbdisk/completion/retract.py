@@ -17,7 +17,6 @@ from kbdisk.atomic import sync_folder
 from kbdisk.completion.sidecar import (
     Row,
     RowsOfEntities,
-    has_sets,
     leaf_by_leaf,
     may_be_same,
     sidecar_rows,
@@ -162,7 +161,7 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
 def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
     """Take the values of rows that are unchanged in the source; of several rows of one place the last counts."""
     values: dict[Path, tuple[Any, Any]] = {}
-    cells, beside = format_row(plan.kb.format).has_cells, has_sets(plan.kb)
+    cells, beside = format_row(plan.kb.format).has_cells, plan.kb.has_sets
     for row in rows:
         data = load_json(row.line)
         if "edits" in data:

@@ -186,11 +186,6 @@ def has_block_rows_alone(kb: KB) -> bool:
     return all(row.block for rows in (sidecar_rows(kb) or {}).values() for row in rows)
 
 
-def has_sets(kb: KB) -> bool:
-    """Whether several values of a property are a set, in which none has a place of its own."""
-    return len(kb.parts) > 1 or format_row(kb.format).has_sets
-
-
 class GivenEntities(Iterable[Entity]):
     """The entities of a source, with the filled values in their `made` alone. They are read anew each time."""
 
@@ -203,7 +198,7 @@ class GivenEntities(Iterable[Entity]):
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
         rows = [row._replace(path=self.kb.path_named(row.path)) for row in rows]
         rows = [row for row in rows if not row.corrected or format_row(self.kb.format).has_blocks]
-        beside = has_sets(self.kb)
+        beside = self.kb.has_sets
         if not format_row(self.kb.format).has_blocks:
             return _without_filled(entity, rows, cells=format_row(self.kb.format).has_cells, beside=beside)
         outside_blocks = [row for row in rows if not row.block and not row.corrected]
@@ -425,7 +420,7 @@ class CarriedRows:
             () if keeps_format and not anew else ("edits",) if keeps_format else ("was", "edits")
         )
         self.cells = any(format_row(kb.format).has_cells for kb in kbs)
-        self.beside = any(map(has_sets, kbs))
+        self.beside = any(kb.has_sets for kb in kbs)
         by_id: dict[str, list[Row]] = {}
         self.ids_read: set[str] = set()
         for kb in kbs:

@@ -468,6 +468,17 @@ def test_links_come_back_as_they_were_written(by_id):
             assert trees(target.read_bytes()) == {entity.id: entity.tree for entity in entities}
 
 
+def test_members_of_a_set_are_triples_of_rdf_too_and_no_collection():
+    Path("kb.txt").write_text(KIN)
+    kb = kbdisk.load("kb.txt")
+    kbdisk.write(kb, "out.ttl")
+    assert {entity.id: entity.tree for entity in kbdisk.load("out.ttl")} == trees(KIN)
+    assert len(rdflib.Graph().parse("out.ttl")) == len(by_splitting(KIN.encode()))
+    filled = filling(kb, {"ada": {"child[2]": Link("x")}})
+    kbdisk.write(filled, "new.nt", only_new=True)
+    assert [entity.tree for entity in kbdisk.load("new.nt")] == [{"child": Link("x")}]
+
+
 # ---------------------------------------------------------------- real files
 
 CODEX = [f"codex-s-{part}.txt.gz" for part in ("train", "valid", "test", "valid_negatives", "test_negatives")]
