@@ -418,7 +418,7 @@ def _members(value: Any) -> list[Any]:
 
 # ---------------------------------------------------------------- other sources as triples
 
-LEFT_OUT = "triples hold links and plain numbers, so these are left out"
+LEFT_OUT = "links and plain numbers are written, and the rest is left out"
 WORDS = {
     str: "texts",
     Text: "texts",
@@ -448,7 +448,7 @@ def write(items: Iterable[Entity | Completion], stream: BinaryIO, format: str, o
         stream.write("".join("\t".join(triple) + "\n" for triple in triples).encode())
         count += len(triples)
     if left_out := +left_out:
-        listed = ", ".join(f"{count:,} {word}" for word, count in left_out.items())
+        listed = ", ".join(f"{word} ({number:,})" for word, number in left_out.items())
         warnings.warn(f"{format}: {LEFT_OUT}: {listed}", KBDiskWarning, stacklevel=2)
     if not count and not only_new:
         raise WriteError(format, NOTHING)

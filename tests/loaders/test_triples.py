@@ -392,8 +392,8 @@ def test_links_and_plain_numbers_of_a_knowledge_base_are_triples_and_the_rest_is
     assert report.unwritable == []
     assert Path("out.tsv").read_text() == "a\tto\tb\na\tto\tc\na\tsize\t5\nb\tto\ta\n"
     assert str(warned[0].message) == (
-        "triples: triples hold links and plain numbers, so these are left out: 1 classes, 2 texts, 1 dates, "
-        "1 quantities, 1 coordinates, 1 parts, 1 truths, 1 values known to be unknown or none"
+        "triples: links and plain numbers are written, and the rest is left out: classes (1), texts (2), dates (1), "
+        "quantities (1), coordinates (1), parts (1), truths (1), values known to be unknown or none (1)"
     )
 
 
