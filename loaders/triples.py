@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FORMAT = "triples"
 BOM = b"\xef\xbb\xbf"
 NOT_IN_A_NAME = re.compile(r"[\t\n\r\0]")
-WHOLE = re.compile(r"-?[0-9]+")
+WHOLE = re.compile(r"[ \t]*-?[0-9]+[ \t]*")
 HEADERS = (  # in small letters, of each column
     frozenset({"head", "h", "subject", "subj", "s", "source", "from", "entity1", "head_id"}),
     frozenset({"relation", "rel", "r", "predicate", "pred", "p", "property", "type", "edge"}),
@@ -47,6 +47,8 @@ HEADERS = (  # in small letters, of each column
 )
 REPEATED = "a triple that stands there already, read once"
 HEADER_READ = "the first line looks like a header, and is read as a triple: take it out if it is a header"
+MEND = "Mend the line, or leave it out with --skip-errors."
+NO_LINE = "has no line of its own any more"
 NO_CLASSES = "expected classes to choose entities by, but triples have none. Leave --class out."
 
 Triple: TypeAlias = tuple[str, str, str]
@@ -228,10 +230,6 @@ class TriplesKB(KB):
                 waiting = waiting.removesuffix(b"\n").removesuffix(b"\r")
             stream.write(waiting)
         return [(*place, NO_LINE) for key, place in wanted.items() if key not in removed]
-
-
-NO_LINE = "has no line of its own any more"
-MEND = "Mend the line, or leave it out with --skip-errors."
 
 
 def triple_of(raw: bytes, name: str, line: int) -> Triple:

@@ -106,6 +106,7 @@ def test_a_triple_that_stands_twice_is_read_once_with_a_warning():
         ("a\th\tb\nb\th\t2\n", [Link("b"), Link("2")]),
         ("1\th\t3\n2\th\t4\n", [Link("3"), Link("4")]),  # ids are numbers
         ("1\th\t3\nb\th\t4\n", [Link("3"), Link("4")]),
+        ("1\th\t 3\n2\th\t4\n", [Link(" 3"), Link("4")]),
         ("1\th\t3.25\n2\th\t4\n", [3.25, 4]),
         ("1\th\t2.5\n2.5\th\t4\n", [Link("2.5"), Link("4")]),
     ],
