@@ -26,6 +26,7 @@ import click
 
 import kbdisk
 from kbdisk.api.belief import Belief, LabelBelief, NumberBelief, SetBelief, TextBelief
+from kbdisk.api.vectors import EntityVectors
 from kbdisk.cli import main
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.schemas.yaml import format_schema
@@ -138,6 +139,8 @@ def api_page() -> str:
     parts.append("## Beliefs\n\nWhat `model.belief` gives: the class depends on the kind of the property.\n")
     for belief in (Belief, NumberBelief, LabelBelief, SetBelief, TextBelief):
         parts.extend(_class(belief.__name__, belief))
+    parts.append("## Entity vectors\n\nWhat `model.vectors` gives.\n")
+    parts.extend(_class("EntityVectors", EntityVectors))
     parts.append("## Options of a completion\n")
     parts.extend(_class("CompletionConfig", CompletionConfig))
     parts.append("## scikit-learn\n")

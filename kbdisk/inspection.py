@@ -408,7 +408,13 @@ class _Checker:
 
     def _place(self, entity: Entity) -> str:
         """file:line where the format has lines, else the number of the entity."""
-        separator = ":" if self.kb.format == "jsonl" else ", row " if self.kb.format in ("csv", "tsv") else ", entity "
+        separator = (
+            ":"
+            if self.kb.format in ("jsonl", "triples")
+            else ", row "
+            if self.kb.format in ("csv", "tsv")
+            else ", entity "
+        )
         return f"{self.kb.name}{separator}{entity.position}"
 
     def _nothing_in_common(self, paths: list[str]) -> str:

@@ -90,6 +90,7 @@ FORMATS: Table[Format] = Table(
         "wikibase-json": Format((), "kbdisk.loaders.wikibase.json_dump", is_written=False),
         "sparql": Format((), "kbdisk.loaders.sparql", is_written=False),
         "sparql-update": Format((".ru",), RDF, is_rdf=True),
+        "triples": Format((), "kbdisk.loaders.triples"),
         "quickstatements": Format((".qs",), "kbdisk.loaders.wikibase.quickstatements"),
     },
     Format,
@@ -126,7 +127,8 @@ def load(
     skip_errors: bool = False,
     progress: Progress | None = None,
 ) -> KB:
-    """A knowledge base over a file, `-`, a SPARQL endpoint, an rdflib graph, a data frame, a list of dicts, or bytes."""
+    """A knowledge base over a file, `-`, a SPARQL endpoint, an rdflib graph, a data frame, a TriplesFactory of PyKEEN,
+    a list of dicts, or bytes."""
     options = Options(
         id=_path(id, "--id") if id is not None else None,
         items=_path(items, "--items") if items is not None else None,
@@ -154,7 +156,7 @@ def load(
     data = Source(source)
     data.max_size = max_size
     data.progress = progress
-    name = format or format_of(data.name) or _refuse_unknown_name(data)
+    name = format or _recognised_triples(data) or format_of(data.name) or _refuse_unknown_name(data)
     if name == "json" and format is None:
         from kbdisk.loaders.wikibase import json_dump
 
@@ -253,6 +255,13 @@ def format_of(name: str) -> str | None:
 
 def _suffix(name: str) -> str:
     return FilePath(without_compression(name)).suffix.lower()
+
+
+def _recognised_triples(source: Source) -> str | None:
+    """The format of triples, where a file without a format of its own, or of a table, holds them for certain."""
+    from kbdisk.loaders import triples
+
+    return triples.FORMAT if _suffix(source.name) in triples.SUFFIXES and triples.is_certain(source) else None
 
 
 def _refuse_unknown_name(source: Source) -> str:

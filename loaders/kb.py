@@ -20,6 +20,7 @@ from kbdisk.notebook import html_line, html_table
 
 if TYPE_CHECKING:
     import networkx
+    from pykeen.triples import TriplesFactory
 
 
 # ---------------------------------------------------------------- options
@@ -214,6 +215,7 @@ class KB(ABC):
     updates = False  # whether a SPARQL update can add to it
     joins = False  # whether it is RDF that can be joined with other RDF sources
     vocabulary_source: KB | None = None  # RDF read beside it, whose predicates it takes where it is written as RDF
+    has_sets = False  # whether several values of a property are a set, in which none has a place of its own
     names_graphs = False  # whether its entities stand in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:
@@ -396,6 +398,12 @@ class KB(ABC):
                     names = tuple(key for key in path if isinstance(key, str))
                     graph.add_edge(entity.id, value.id, key=names)
         return graph
+
+    def to_pykeen(self, completions: Iterable[Completion] = ()) -> TriplesFactory:
+        """The links as a TriplesFactory of PyKEEN, with those that completions fill in. Links within parts are left out."""
+        from kbdisk.loaders.triples import factory_of
+
+        return factory_of(self, completions)
 
 
 def _listed(names: Iterable[str]) -> str:

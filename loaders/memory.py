@@ -1,4 +1,4 @@
-"""Sources in memory: a list of dicts or of entities, a pandas frame, an Arrow stream, an rdflib graph.
+"""Sources in memory: a list of dicts or of entities, a pandas frame, an Arrow stream, an rdflib graph, a TriplesFactory.
 
 Values may be Python's, numpy's or pandas'; None, NaN, NaT and NA are gaps that are asked for. The source is never changed.
 Nothing heavy is imported to recognise an object: the caller has imported its library.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-ACCEPTED = "a file's name, bytes, a list of dicts or entities, a pandas frame, an Arrow stream or an rdflib graph"
+ACCEPTED = "a file's name, bytes, a list of dicts or entities, a pandas frame, an Arrow stream, an rdflib graph or a TriplesFactory"
 
 
 def load(source: Any, options: Options) -> KB:
@@ -46,6 +46,10 @@ def load(source: Any, options: Options) -> KB:
         return FrameKB(source, options)
     if hasattr(source, "__arrow_c_stream__"):
         return load_arrow(source, options)
+    if all(hasattr(source, name) for name in ("mapped_triples", "entity_id_to_label", "relation_id_to_label")):
+        from kbdisk.loaders.triples import load_factory
+
+        return load_factory(source, options)
     if isinstance(source, Iterator):
         raise LoadError(IN_MEMORY, "expected data that can be read again, got a generator. Pass a list of it.")
     if isinstance(source, Iterable) and not isinstance(source, Mapping):

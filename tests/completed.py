@@ -18,9 +18,11 @@ Values = Mapping[str, Mapping[str, Any]]  # of entities, by path as text
 TIME = "2026-01-01T00:00:00+00:00"
 
 
-def complete(source: str, target: str, values: Values, *, blank: bool = True, **how: Any) -> Report:
+def complete(
+    source: str, target: str, values: Values, *, blank: bool = True, read_as: str | None = None, **how: Any
+) -> Report:
     """Complete a source with known values, as `kbdisk complete` does with those of a model."""
-    kb = kbdisk.load(source)
+    kb = kbdisk.load(source, format=read_as)
 
     def completions() -> Iterator[tuple[Completion, list[dict[str, Any]]]]:
         for entity in given_entities(kb):

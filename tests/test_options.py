@@ -26,7 +26,7 @@ from kbdisk.cli import main
 from kbdisk.cli.options import SOURCE_OPTIONS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-COMMANDS = ["train", "complete", "sample", "evaluate", "belief", "why", "show"]
+COMMANDS = ["train", "complete", "sample", "evaluate", "belief", "why", "show", "embed"]
 READING = {
     name for option in SOURCE_OPTIONS for name in option(lambda: None).__click_params__[0].opts
 }  # how SOURCE is read
@@ -133,6 +133,7 @@ TRAIN = ("kb.jsonl", "--config", "run.toml", "--quiet")
 SAMPLE = ("phones.kbdisk", "--out", "new.jsonl", "-n", "3")
 EVALUATE = ("phones.kbdisk", "phones.jsonl", "--only", "weight", "--only", "launch")
 WHY = ("phones.jsonl", "--model", "phones.kbdisk", "--id", "nokia-3310", "--path", "brand")
+EMBED = ("phones.kbdisk", "phones.jsonl", "--out", "v.txt")
 BELIEF = ("phones.kbdisk", "phones.jsonl", "--id", "nokia-3310", "--path", "brand")
 
 # The command, the option, what else is said with and without it, what is said with it, and what is seen then.
@@ -201,6 +202,12 @@ ROWS: list[Row] = [
     ("why", "--id-path", WHY, ("--id-path", "name", "--id", "3310"), lambda c: c.told.status == 0 and c.told.out.startswith("brand  of 3310")),
     ("why", "--quiet", WHY, ("--quiet",), lambda c: (c.told.status, c.told.err, c.told.out) == (0, "", c.without.out)),
     ("why", "--verbose", WHY, ("--verbose",), told_of_the_model),
+    ("embed", "--out", EMBED, ("--out", "other.npy"), lambda c: c.told.status == 0 and Path("other.ids.txt").exists()),
+    ("embed", "--force", EMBED, ("--force",), lambda c: (c.without.status, Calls(c.run, c.command, EMBED, ()).told.status, c.told.status) == (0, 2, 0)),
+    ("embed", "--json", EMBED, ("--json",), lambda c: c.told.json == {"files": ["v.txt"], "entities": 63, "width": 16, "left_out": 0}),
+    ("embed", "--device", EMBED, ("--device", "tpu"), is_missing_device),
+    ("embed", "--quiet", EMBED, ("--quiet",), lambda c: (c.told.status, c.told.err) == (0, "")),
+    ("embed", "--verbose", EMBED, ("--verbose",), lambda c: "steps" in c.told.err),
     ("show", "--verbose", ("phones.kbdisk",), ("--verbose",), lambda c: c.told.out.startswith(c.without.out) and re.search(r"\n +5 +[\d.]+ +[\d.]+\n(.*\n)*train\.batch +16\n", c.told.out) is not None),
     ("show", "--json", ("phones.kbdisk",), ("--json",), lambda c: len(c.told.json["split"]["training"]) == 57),
 ]  # fmt: skip
@@ -239,6 +246,7 @@ SOURCES = {
     "evaluate": ("phones.kbdisk", "{}"),
     "belief": ("phones.kbdisk", "{}", "--id", "x", "--path", "os"),
     "why": ("{}", "--model", "phones.kbdisk", "--id", "x", "--path", "os"),
+    "embed": ("phones.kbdisk", "{}"),
 }
 
 
@@ -258,7 +266,7 @@ def test_what_is_said_about_reading_reaches_the_loader(command, said, name, valu
     monkeypatch.setattr(kbdisk, "load", load)
     source = "https://e.org/sparql" if name in ("query", "classes") else "phones.jsonl"
     option = "--id-path" if command in ("belief", "why") and said[0] == "--id" else said[0]
-    out = ("--out", "m") if command == "train" else ()
+    out = {"train": ("--out", "m"), "embed": ("--out", "v.txt")}.get(command, ())
     with pytest.raises(Read):
         main([command, *(one.format(source) for one in SOURCES[command]), *out, option, *filter(None, said[1:])])
 

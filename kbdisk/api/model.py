@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.graph import Graph
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, show
-from kbdisk.errors import ConfigError, KBDiskWarning, SchemaError
+from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, SchemaError, option_name
 from kbdisk.metrics import unit_of
 from kbdisk.model.beliefs import Beliefs
 from kbdisk.model.diffusion import beliefs
@@ -30,7 +31,7 @@ from kbdisk.model.likelihood import in_order, log_prob
 from kbdisk.notebook import html_table
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.schema import Schema, unknown_to
-from kbdisk.schemas.text.names import no_id
+from kbdisk.schemas.text.names import no_id, refuse_unmet
 from kbdisk.store.card import quality
 from kbdisk.store.folder import card, save
 from kbdisk.training.trained import Record, Trained
@@ -38,6 +39,7 @@ from kbdisk.training.trained import Record, Trained
 if TYPE_CHECKING:
     import pandas
 
+    from kbdisk.api.vectors import EntityVectors
     from kbdisk.completion import Completing
     from kbdisk.completion.links import LinkQuestions
     from kbdisk.completion.reasons import Why
@@ -195,6 +197,32 @@ class Model:
         """A vector for each entity, by all of its known values: (entities, width). Similar entities are near each other."""
         loaded = self._loaded(kb)
         return embed(self.trained, loaded.entities, self._graph_of(loaded))
+
+    def vectors(
+        self, kb: Knowledge, *, classes: Iterable[str] = (), watch: CountCallback | None = None
+    ) -> EntityVectors:
+        """The vectors of `embed` with the ids of their entities, to be written: `model.vectors(kb).write("vectors.txt")`.
+
+        Entities of classes that the model does not have are left out; with `classes`, all others than these.
+        """
+        from kbdisk.api.vectors import EntityVectors
+        from kbdisk.inspection import is_class
+
+        loaded, wanted = self._loaded(kb), tuple(classes)
+        names = dict.fromkeys(name for entity in loaded.entities for name in entity.classes)
+        refuse_unmet(loaded.name, wanted, names)
+        chosen = [
+            entity
+            for entity in loaded.entities
+            if not wanted or any(is_class(name, one) for name in entity.classes for one in wanted)
+        ]
+        known = [entity for entity in chosen if self.schema.class_of(entity) is not None]
+        ids = [self.schema.id_of(entity) for entity in known]
+        for id, count in Counter(ids).items():
+            if count > 1:
+                advice = f"Say {option_name('id')} to tell them apart."
+                raise LoadError(loaded.name, f"has more than one entity {id!r}. {advice}")
+        return EntityVectors(ids, embed(self.trained, known, self._graph_of(loaded), watch), len(chosen) - len(known))
 
     def evaluate(
         self,
@@ -384,7 +412,9 @@ def log_probs(
 
 
 @torch.no_grad()
-def embed(trained: Trained, entities: Sequence[Entity], graph: Graph | None = None) -> np.ndarray[Any, Any]:
+def embed(
+    trained: Trained, entities: Sequence[Entity], graph: Graph | None = None, watch: CountCallback | None = None
+) -> np.ndarray[Any, Any]:
     """(N, D) float32, in the order of the entities. Evidence comes over the links of the graph.
 
     A vector is the mean over an entity's class and known values of the rows from which the network's last layer takes its keys
@@ -392,7 +422,11 @@ def embed(trained: Trained, entities: Sequence[Entity], graph: Graph | None = No
     completed similarly are near each other. It is deterministic.
     """
     tokens = trained.encode(entities, graph=graph)
-    batched = [trained.network.embed(batch, batch.seen(batch.known)).float().cpu() for _, batch in batches(tokens)]
+    batched: list[Tensor] = []
+    for rows, batch in batches(tokens):
+        batched.append(trained.network.embed(batch, batch.seen(batch.known)).float().cpu())
+        if watch is not None:
+            watch(rows.stop, len(entities))
     width = trained.network.config.width
     embedded: np.ndarray[Any, Any] = np.concatenate(
         [np.zeros((0, width), np.float32), *(vectors.numpy() for vectors in batched)]

@@ -21,6 +21,7 @@ import rich_click as click
 from kbdisk.cli.apply import apply
 from kbdisk.cli.belief import belief
 from kbdisk.cli.complete import complete
+from kbdisk.cli.embed import embed
 from kbdisk.cli.evaluate import evaluate
 from kbdisk.cli.inspect import inspect
 from kbdisk.cli.links import links
@@ -105,6 +106,7 @@ def main() -> None:
 
 main.add_command(apply)
 main.add_command(belief)
+main.add_command(embed)
 main.add_command(evaluate)
 main.add_command(complete)
 main.add_command(inspect)

@@ -161,7 +161,7 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
 def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Callable[[Path], bool]) -> None:
     """Take the values of rows that are unchanged in the source; of several rows of one place the last counts."""
     values: dict[Path, tuple[Any, Any]] = {}
-    cells = format_row(plan.kb.format).has_cells
+    cells, beside = format_row(plan.kb.format).has_cells, plan.kb.has_sets
     for row in rows:
         data = load_json(row.line)
         if "edits" in data:
@@ -171,7 +171,7 @@ def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Ca
             continue
         if row.path in values:
             plan.dropped.add(row.line)
-        elif standing_values(entity.tree, row.path, row.value, cells=cells):
+        elif standing_values(entity.tree, row.path, row.value, cells=cells, beside=beside):
             values[row.path] = row.value, load_json(row.line).get("was")
             plan.lines[entity.id, row.path] = row.line
         else:

@@ -198,7 +198,7 @@ class GivenEntities(Iterable[Entity]):
     def _apart(self, entity: Entity, rows: list[Row]) -> Entity:
         rows = [row._replace(path=self.kb.path_named(row.path)) for row in rows]
         rows = [row for row in rows if not row.corrected or format_row(self.kb.format).has_blocks]
-        beside = len(self.kb.parts) > 1
+        beside = self.kb.has_sets
         if not format_row(self.kb.format).has_blocks:
             return _without_filled(entity, rows, cells=format_row(self.kb.format).has_cells, beside=beside)
         outside_blocks = [row for row in rows if not row.block and not row.corrected]
@@ -312,14 +312,29 @@ def standing_values(tree: Tree, path: Path, value: Any, *, cells: bool, beside: 
     """The filled value in a tree, by its path; empty where it was changed or extended.
 
     With `cells` the value may stand as a table spells it: a quantity in two columns, a link as its id, a single value as the
-    first of a list. With `beside` other sources may have put values beside it.
+    first of a list. With `beside` lists are sets, so that others may stand beside it, or in its place.
     """
     standing = value_at(tree, path)
     if standing is not None and _leaves(standing) == _leaves(value):
         return {path: value}
-    if beside and isinstance(standing, list) and not isinstance(value, list):
-        return next(({(*path, i): value} for i, item in enumerate(standing) if _leaves(item) == _leaves(value)), {})
+    if beside and (members := _standing_in_set(tree, path, value)):
+        return members
     return _standing_in_cells(tree, path, value) if cells else {}
+
+
+def _standing_in_set(tree: Tree, path: Path, value: Any) -> dict[Path, Any]:
+    """The members of a filled value in a set, by their paths; empty where one of them is missing."""
+    place = path[:-1] if isinstance(path[-1], int) else path
+    standing = value_at(tree, place)
+    places = {(*place, i): item for i, item in enumerate(standing)} if isinstance(standing, list) else {place: standing}
+    found: dict[Path, Any] = {}
+    for member in value if isinstance(value, list) else [value]:
+        free = (at for at, item in places.items() if at not in found and _leaves(item) == _leaves(member))
+        member_path = next(free, None)
+        if member_path is None:
+            return {}
+        found[member_path] = member
+    return found
 
 
 def _leaves(value: Any) -> dict[Path, tuple[bool, Any]]:
@@ -405,7 +420,7 @@ class CarriedRows:
             () if keeps_format and not anew else ("edits",) if keeps_format else ("was", "edits")
         )
         self.cells = any(format_row(kb.format).has_cells for kb in kbs)
-        self.beside = any(len(kb.parts) > 1 for kb in kbs)
+        self.beside = any(kb.has_sets for kb in kbs)
         by_id: dict[str, list[Row]] = {}
         self.ids_read: set[str] = set()
         for kb in kbs:

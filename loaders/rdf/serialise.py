@@ -10,7 +10,7 @@ Entities of an RDF source, or read beside one, keep its vocabulary:
 All others are written from their trees alone, such that they are read back as the same:
 
     ids and keys             as they are where they are IRIs, else as IRIs of kbdisk
-    lists, parts             collections and blank nodes; a part with an id is a node of that name
+    lists, parts             collections and blank nodes; a part with an id is a node of that name; sets several triples
     values                   the most natural term
 """
 
@@ -26,7 +26,7 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 
 from kbdisk.entity import SOMEVALUE, Completion, Coordinate, Entity, Known, Link, Path, Tree, with_values
 from kbdisk.errors import WriteError
-from kbdisk.loaders.kb import Report
+from kbdisk.loaders.kb import KB, Report
 from kbdisk.loaders.naming import NO_PROPERTY, classes_of, no_properties
 from kbdisk.loaders.rdf import syntax, turtle, wikibase, writer
 from kbdisk.loaders.rdf.base import RdfKB
@@ -200,15 +200,22 @@ class PlainQuads:
         node = NamedNode(iri_of_id(entity.id))
         graph = NamedNode(entity.graph) if entity.graph and not entity.graph.startswith("_:") else DefaultGraph()
         classes = entity.classes or (() if tree else (THING,))
-        for triple in itertools.chain(self._types(node, classes), self._properties(node, tree)):
+        has_sets = isinstance(entity.source, KB) and entity.source.has_sets
+        properties = self._properties(node, tree, has_sets)
+        for triple in itertools.chain(self._types(node, classes), properties):
             yield Quad(triple.subject, triple.predicate, triple.object, graph)
 
     def _types(self, node: Any, classes: Any) -> Iterator[Triple]:
         return (Triple(node, NamedNode(TYPE), NamedNode(iri_of_id(name))) for name in classes)
 
-    def _properties(self, node: Any, tree: Tree) -> Iterator[Triple]:
-        for key, value in tree.items():
-            if key[:1] != "@":
+    def _properties(self, node: Any, tree: Tree, has_sets: bool = False) -> Iterator[Triple]:
+        for key, values in tree.items():
+            if key[:1] == "@":
+                continue
+            members = (
+                [value for value in values if value is not None] if has_sets and isinstance(values, list) else [values]
+            )
+            for value in members:
                 term, more = self._term(value)
                 yield Triple(node, NamedNode(iri_of_key(key)), term)
                 yield from more

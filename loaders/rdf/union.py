@@ -31,6 +31,8 @@ UNNAMED_GRAPH_PREFIX = "_:[graph "  # begins the id of a graph without a name
 class Union(RdfKB):
     """Entities of several sources of RDF."""
 
+    has_sets = True
+
     def __init__(self, parts: Sequence[KB]) -> None:
         formats = {kb.format for kb in parts}
         name = ", ".join(kb.name for kb in parts)

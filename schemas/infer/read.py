@@ -94,8 +94,7 @@ class EntityReader:
             self._of_class(name, group)
 
     def _of_class(self, name: str, entities: list[Entity]) -> None:
-        if name:
-            self.targets.add(map(_id, entities), name)
+        self.targets.add(map(_id, entities), name)
         if self.wanted and not self.wanted & {name, last_word(name)}:
             return
         self.batches += 1
@@ -253,9 +252,11 @@ class LinkTargets:
                 looked_up += count
                 if id in self.classes:
                     counts[self.classes[id]] += count
+        without_class = counts.pop("", 0)
         known = counts.total()
         if not known:
-            return None, "to entities that are not in this source"
+            share = f"{percent(without_class / looked_up)} of them " if without_class else ""
+            return None, f"{share}to entities {'of' if without_class else 'that are not in'} this source"
         name, count_of_most = counts.most_common(1)[0]
         if count_of_most >= MIN_FIT_SHARE * known and known >= looked_up / 2 and name in self.names:
             return self.names[name], f"{percent(count_of_most / looked_up)} of them to {self.names[name]}"
@@ -263,6 +264,5 @@ class LinkTargets:
             f"{self.names.get(class_name, class_name)} {percent(count / known)}"
             for class_name, count in counts.most_common(4)
         )
-        return None, f"to {shares}" + (
-            f"; {percent(1 - known / looked_up)} not in this source" if known < looked_up else ""
-        )
+        missing = looked_up - known - without_class
+        return None, f"to {shares}" + (f"; {percent(missing / looked_up)} not in this source" if missing else "")

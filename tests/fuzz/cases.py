@@ -47,6 +47,7 @@ FORMATS = [
     "rdfxml",
     "jsonld",
     "sparql-update",
+    "triples",
 ]
 SUFFIX = {
     "turtle": "ttl",
@@ -55,9 +56,10 @@ SUFFIX = {
     "rdfxml": "rdf",
     "sparql-update": "ru",
     "quickstatements": "qs",
+    "triples": "txt",
 }
 NOTHING = ("an empty file", "an empty list", "expected some rows")  # what is written of no entities at all is no source
-APPENDED_TO = {"turtle", "ntriples", "nquads", "trig", "n3"}  # a change keeps every byte that is there
+APPENDED_TO = {"turtle", "ntriples", "nquads", "trig", "n3", "triples"}  # a change keeps every byte that is there
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 OURS = re.compile(r"(error|warning): ")
 
@@ -233,7 +235,8 @@ def _given(source: str) -> dict[str, dict[tuple[Any, ...], str]]:
     try:
         with warnings.catch_warnings(), of_any_length():
             warnings.simplefilter("ignore")
-            return {entity.id: dict(_leaves(entity.tree)) for entity in kbdisk.load(source)}
+            format = "triples" if source.endswith(".txt") else None
+            return {entity.id: dict(_leaves(entity.tree)) for entity in kbdisk.load(source, format=format)}
     except KBDiskError:
         return {}
 
@@ -321,6 +324,7 @@ SOURCES: dict[str, Text] = {
     "jsonl": Text(["ships.jsonl"], [mutators.mutate_json_lines] * 3 + WORDS, "jsonl"),
     "csv": Text(["ships.csv", "elements.csv"], [mutators.mutate_cells] * 2 + WORDS, "csv"),
     "tsv": Text(["cities.tsv"], [mutators.mutate_cells] * 2 + WORDS, "tsv"),
+    "triples": Text(["ships.txt"], [mutators.mutate_cells] * 2 + WORDS, "txt"),
     "turtle": Text(["elements.ttl", "triple-terms.ttl", "wikibase.ttl"], TERMS, "ttl"),
     "trig": Text(["graphs.trig", "triple-terms.ttl"], TERMS, "trig"),
     "ntriples": Text(["elements.nt"], TERMS, "nt"),
@@ -376,7 +380,8 @@ def parquet_case(random: Random, given: Input) -> Command:
 
 def _reading(random: Random, name: str, format: str) -> Command:
     """A command that reads a source."""
-    how = ["--from", format] if format == "wikibase-json" and random.random() < 0.5 else []
+    is_named = format == "triples" or (format == "wikibase-json" and random.random() < 0.5)
+    how = ["--from", format] if is_named else []
     skip = ["--skip-errors"] if random.random() < 0.2 else []
     more = ["--id", random.choice(["name", "id", "launched.year", "x[0]"])] if random.random() < 0.05 else []
     more += (
@@ -415,12 +420,19 @@ def _reading(random: Random, name: str, format: str) -> Command:
             to = random.choice([*FORMATS, "quickstatements"])
             target = f"out.{SUFFIX.get(to, to)}"
             only = ["--only-new"] if random.random() < 0.4 else []
-            return Command(["write", *writing, "--values", "values.jsonl", "--out", target, *only], target, to)
+            return Command(
+                ["write", *writing, "--values", "values.jsonl", "--out", target, *_named(to), *only], target, to
+            )
         case _:
             to = random.choice(FORMATS)
             target = f"out.{SUFFIX.get(to, to)}"
             written = format if (format, to) == ("wikibase-json", "json") else to  # it stays the dump that it was
-            return Command(["write", *writing, "--out", target], target, written)
+            return Command(["write", *writing, "--out", target, *_named(to)], target, written)
+
+
+def _named(format: str) -> list[str]:
+    """The option that names the format of a target whose suffix does not."""
+    return ["--to", format] if format == "triples" else []
 
 
 def _values_for(random: Random, source: str) -> bytes:
@@ -462,7 +474,7 @@ def values_case(random: Random, given: Input) -> Command:
         return Command([*arguments, "--in-place", "--out", "kb.jsonl"], format="jsonl", changes="kb.jsonl")
     to = random.choice([*FORMATS, "quickstatements"])
     target = f"out.{SUFFIX.get(to, to)}"
-    return Command([*arguments, "--out", target, *random.choice([[], ["--only-new"]])], target, to)
+    return Command([*arguments, "--out", target, *_named(to), *random.choice([[], ["--only-new"]])], target, to)
 
 
 def sidecar_case(random: Random, given: Input) -> Command:
@@ -474,7 +486,7 @@ def sidecar_case(random: Random, given: Input) -> Command:
         return Command(["inspect", "kb.jsonl"])
     to = random.choice(FORMATS)
     target = f"out.{SUFFIX.get(to, to)}"
-    return Command(["write", "kb.jsonl", "--out", target], target, to)
+    return Command(["write", "kb.jsonl", "--out", target, *_named(to)], target, to)
 
 
 def context_case(random: Random, given: Input) -> Command:
@@ -489,7 +501,7 @@ def context_case(random: Random, given: Input) -> Command:
         return Command(["inspect", *arguments])
     to = random.choice(FORMATS)
     target = f"out.{SUFFIX.get(to, to)}"
-    return Command(["write", *arguments, "--out", target], target, to)
+    return Command(["write", *arguments, "--out", target, *_named(to)], target, to)
 
 
 # ---------------------------------------------------------------- schemas
