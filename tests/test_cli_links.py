@@ -185,6 +185,30 @@ def test_a_model_of_links_alone_completes_nothing(place, run):
     assert not Path("done.jsonl").exists()
 
 
+def test_the_vectors_of_a_model_of_links_are_those_of_its_factorisation(place):
+    model = kbdisk.open("cities.jsonl.links.kbdisk")
+    vectors = model.embed("cities.jsonl")
+    predictor = model.links
+    city3 = predictor.triples.number_of["city3"]
+    assert vectors.shape == (72, predictor.factors.nodes.shape[1])
+    assert vectors[8 + 3].tolist() == predictor.factors.nodes[city3].tolist()
+
+
+def test_triples_are_a_source_as_any_other(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"n{k}\tnext\tn{(k + 1) % 40}\nn{k}\tsecond\tn{(k + 2) % 40}\n" for k in range(40)]
+    Path("ring.txt").write_text("".join(lines[:-1]))
+    Path("test.txt").write_text(lines[-1])
+    assert run("train", "ring.txt", "--preset", "links", "--steps", "1", "-q")[0] == 0
+    status, out, err = run("evaluate", "ring.txt.kbdisk", "test.txt", "--links", "--json", "--from", "triples")
+    assert (status, err) == (0, "")
+    rows = json.loads(out)["rows"]
+    assert rows[0]["n"] == 4
+    status, out, err = run("links", "ring.txt", "--id", "n3", "--json")
+    assert (status, err) == (0, "")
+    assert {link["head"] for link in json.loads(out)["links"]} == {"n3"}
+
+
 def test_a_source_without_links_is_refused(tmp_path, run):
     source = tmp_path / "x.csv"
     source.write_text("id,x\n" + "".join(f"{n},{n}\n" for n in range(30)))

@@ -15,7 +15,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk import Entity
-from kbdisk.api import Model
+from kbdisk.api.model import Model
 from kbdisk.api.vectors import EntityVectors, escaped
 from kbdisk.errors import KBDiskError
 

@@ -419,8 +419,10 @@ def embed(
 
     A vector is the mean over an entity's class and known values of the rows from which the network's last layer takes its keys
     and values. It has the information by which the model would complete the entity, and nothing else: entities that would be
-    completed similarly are near each other. It is deterministic.
+    completed similarly are near each other. It is deterministic. Of a model of links alone it is that of the factorisation.
     """
+    if not trained.run.train.members:
+        return _link_vectors(trained, entities)
     tokens = trained.encode(entities, graph=graph)
     batched: list[Tensor] = []
     for rows, batch in batches(tokens):
@@ -432,6 +434,18 @@ def embed(
         [np.zeros((0, width), np.float32), *(vectors.numpy() for vectors in batched)]
     )
     return embedded
+
+
+def _link_vectors(trained: Trained, entities: Sequence[Entity]) -> np.ndarray[Any, Any]:
+    """(N, D) float32, those of a factorisation of links: real parts, then imaginary parts."""
+    from kbdisk.completion.links import LinkQuestions
+
+    predictor: LinkPredictor = trained.experts["link_factorization"]
+    questions = LinkQuestions(predictor, trained.schema, entities)
+    vectors = [questions.vector(trained.schema.id_of(entity)) for entity in entities]
+    width = predictor.factors.nodes.shape[1]
+    stacked: np.ndarray[Any, Any] = torch.stack([torch.zeros(width), *vectors])[1:].numpy()
+    return stacked
 
 
 def leaf_at(trained: Trained, class_name: str, path: Path) -> Path:

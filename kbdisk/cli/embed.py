@@ -62,7 +62,7 @@ def embed(
     kbdisk embed kb.kbdisk kb.ttl --out vectors.txt
     kbdisk embed kb.kbdisk kb.ttl --out vectors.npy --force
     """
-    from kbdisk.api import LoadedSource
+    from kbdisk.api.source import LoadedSource
     from kbdisk.api.vectors import refuse_vectors
     from kbdisk.loaders.files import refuse_unwritable
 

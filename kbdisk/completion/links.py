@@ -82,7 +82,7 @@ class LinkQuestions:
 
     def _ask(self, queries: Sequence[LinkQuery], relations: Tensor, k: int) -> list[list[PredictedLink]]:
         nodes = [self.triples.number_of.get(query.entity) for query in queries]
-        vectors = torch.stack([self._vector(query.entity) for query in queries])
+        vectors = torch.stack([self.vector(query.entity) for query in queries])
         directions = self.predictor.factors.relation_vectors(relations)
         links_known, answers = self._known(queries, nodes, relations)
         excluded_rows, excluded = self._excluded(nodes, relations)
@@ -125,8 +125,8 @@ class LinkQuestions:
             )
         return number + len(self.triples.relations) * query.incoming
 
-    def _vector(self, id: str) -> Tensor:
-        """The vector of an entity; of one that training did not know, by its values and links."""
+    def vector(self, id: str) -> Tensor:
+        """(2R,) The vector of an entity; of one that training did not know, by its values and links."""
         node = self.triples.number_of.get(id)
         if node is not None:
             return self.predictor.factors.node_vectors(torch.tensor([node]))[0]
