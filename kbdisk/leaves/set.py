@@ -363,7 +363,7 @@ class ConditionalBernoulli:
     @property
     def probs(self) -> Tensor:
         """(n, V) the probability of each label to be in the set"""
-        return inclusion_probabilities(self.logits, self._sums, self.sizes(self.longest).log_softmax(1))
+        return inclusion_probabilities(self.logits, self.sizes(self.longest).log_softmax(1))
 
     def member_logs(self, codes: Tensor) -> Tensor:
         """(n, M) log p of each member, if there is a single one; NaN for what is no label."""
@@ -540,16 +540,15 @@ def expected_log_odds(logits: Tensor, sums: SubsetSums) -> Tensor:
     return torch.stack(means, 1)
 
 
-def inclusion_probabilities(logits: Tensor, sums: SubsetSums, sizes: Tensor) -> Tensor:
-    """(n, V) the probability of each label to be in the subset, given the log probabilities of its sizes (n, R + 1)."""
-    backwards = subset_sums(logits.flip(1), len(sums.last))
-    logits = logits.clamp(min=LOG_ZERO)
-    before = [last - logits for last in sums.last]  # by the number of labels before
-    after = [last.flip(1) - logits for last in backwards.last]
-    probs = torch.zeros_like(logits)
-    for r in range(1, len(sums.last) + 1):
-        sums_around = torch.stack([before[i] + after[r - 1 - i] for i in range(r)]).logsumexp(0)
-        probs = probs + (sums_around + logits + (sizes[:, r] - sums.total[:, r])[:, None]).exp()
+def inclusion_probabilities(logits: Tensor, sizes: Tensor) -> Tensor:
+    """(n, V) the probability of each label to be in the subset, given the log probabilities of its sizes (n, R + 1).
+
+    Of a given size it is the derivative of the log of the sum over its subsets by the label's log odds.
+    """
+    with torch.enable_grad():
+        log_odds = logits.detach().requires_grad_()
+        total = subset_sums(log_odds, sizes.shape[1] - 1).total
+        [probs] = torch.autograd.grad((sizes.detach().exp() * total).sum(), log_odds)
     return probs
 
 
