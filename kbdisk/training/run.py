@@ -233,7 +233,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "codec": CodecConfig(
             sharing="disjoint",
-            evidence=EvidenceConfig(outgoing=False, incoming=False, several=False),
+            evidence=EvidenceConfig(outgoing=False, incoming=False, several=False, chains=False),
             kinds=_kinds(
                 number=NumberConfig(
                     code="minmax", embedding="dice", waves=False, belief="mixture", components=50, atoms=0, point=0.0
