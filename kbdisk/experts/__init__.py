@@ -22,6 +22,7 @@ from kbdisk.experts.config import (
     LabelRegressionConfig,
     LatentKNNConfig,
     PresenceTreesConfig,
+    PropagationConfig,
 )
 from kbdisk.plugins import Table, load_part
 
@@ -98,6 +99,14 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             title="Gaussian process",
             doing="fitting functions",
             applies="kbdisk.experts.gaussian_process:applies",
+        ),
+        "propagation": ExpertKind(
+            PropagationConfig,
+            "kbdisk.experts.propagation:fit",
+            "kbdisk.experts.serialize:PROPAGATION",
+            title="propagated numbers",
+            doing="propagating",
+            applies="kbdisk.experts.propagation:applies",
         ),
         "label_regression": ExpertKind(
             LabelRegressionConfig,

@@ -31,6 +31,7 @@ from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
+from kbdisk.experts.propagation import PropagatedFeatures, expert_of, predicting_slots
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -477,6 +478,26 @@ def _read_given_only(codec: Codec, shared: Tensors, properties: Mapping[SlotLeve
 
 
 GIVEN_ONLY = Format(USUAL_AMOUNT, WEIGHT, _write_given_only, _read_given_only)
+
+
+# ---------------------------------------------------------------- propagated numbers
+
+
+def _write_propagation(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    return {"usual_amount": group.usual_amount}, {
+        key: attributes(weighted, WEIGHT) for key, weighted in group.experts.items()
+    }
+
+
+def _read_propagation(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> ExpertGroup:
+    slots, features = predicting_slots(codec), PropagatedFeatures.of(codec)
+    if not properties or not all(slot in slots for slot, _ in properties):
+        raise ValueError("properties of another model")
+    weighted = {key: WeightedExpert(expert_of(codec, key[0], features), **of_key) for key, of_key in properties.items()}
+    return ExpertGroup(features.to(shared["usual_amount"].device), shared["usual_amount"], weighted)
+
+
+PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_propagation, _read_propagation)
 
 
 # ---------------------------------------------------------------- trees of presence

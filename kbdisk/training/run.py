@@ -31,6 +31,7 @@ from kbdisk.experts.config import (
     LabelRegressionConfig,
     LatentKNNConfig,
     PresenceTreesConfig,
+    PropagationConfig,
 )
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
@@ -190,6 +191,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "label_regression": LabelRegressionConfig(share=0.06),
             "boosted_trees": BoostedTreesConfig(share=0.36),
             "given_only": GivenOnlyConfig(share=0.03),
+            "propagation": PropagationConfig(share=0.01),
             "presence_trees": PresenceTreesConfig(share=0.1),
         },
     },
@@ -203,6 +205,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "label_regression": LabelRegressionConfig(share=0.06),
             "boosted_trees": BoostedTreesConfig(share=0.36),
             "given_only": GivenOnlyConfig(share=0.03),
+            "propagation": PropagationConfig(share=0.01),
             "presence_trees": PresenceTreesConfig(share=0.1),
         },
     },
@@ -216,6 +219,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "label_regression": LabelRegressionConfig(share=0.03),
             "boosted_trees": BoostedTreesConfig(share=0.15),
             "given_only": GivenOnlyConfig(share=0.03),
+            "propagation": PropagationConfig(share=0.01),
             "presence_trees": PresenceTreesConfig(share=0.1),
         },
     },
