@@ -205,18 +205,19 @@ class Propagation:
         arrays = graph.arrays()
         relations = Relations.of(arrays, pools, self.relations)
         names = list(arrays.ids)
-        far_ends = [FarEnds.of(arrays, pools, relations, p.reads, p.logarithmic) for p in self.propagators]
-        for start in range(0, len(receivers), ENTITIES_AT_ONCE):
-            some = receivers[start : start + ENTITIES_AT_ONCE]
-            links = FirstLinks.of(graph, relations, pools, some)
-            for propagator, ends in zip(self.propagators, far_ends, strict=True):
-                number = propagator.number
-                has_number = np.array([pools.source(receiver.class_name, number.path) == number for receiver in some])
+        starts = range(0, len(receivers), ENTITIES_AT_ONCE)
+        chunks = [receivers[start : start + ENTITIES_AT_ONCE] for start in starts]
+        links_of_chunks = [FirstLinks.of(graph, relations, pools, chunk) for chunk in chunks]
+        neighbours = np.unique(np.concatenate([links.neighbour for links in links_of_chunks]))
+        for propagator in self.propagators:
+            number = propagator.number
+            ends = FarEnds.of(relations, pools, propagator.reads, propagator.logarithmic, neighbours)
+            for start, chunk, links in zip(starts, chunks, links_of_chunks, strict=True):
+                has_number = np.array([pools.source(receiver.class_name, number.path) == number for receiver in chunk])
                 paths = ends.paths(links.of_rows(has_number), propagator)
                 for row, value, grade, nodes in _estimated(propagator, paths):
                     bounded = _bounded(pools.leaves[number], value)
-                    neighbours = tuple(names[node] for node in nodes)
-                    yield Estimate(start + row, _over(number, grade), bounded, neighbours)
+                    yield Estimate(start + row, _over(number, grade), bounded, tuple(names[node] for node in nodes))
 
 
 def propagated_slot(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
@@ -335,11 +336,11 @@ class FarEnds:
     nodes: Ints  # the far ends, group after group
 
     @classmethod
-    def of(
-        cls, arrays: LinkArrays, pools: Pools, relations: Relations, reads: Sequence[Source], logarithmic: bool
-    ) -> FarEnds:
-        """The far ends of the edges of a graph."""
-        count = len(arrays.ids)
+    def of(cls, relations: Relations, pools: Pools, reads: Sequence[Source], logarithmic: bool, heads: Ints) -> FarEnds:
+        """The far ends of the edges of some nodes."""
+        arrays, count = relations.arrays, len(relations.arrays.ids)
+        edges_of_heads = _expanded(arrays.offsets[heads], arrays.offsets[heads + 1])[1]
+        edges_of_heads = edges_of_heads[relations.relation[edges_of_heads] >= 0]
         values = []
         for source in reads:
             value = np.full(count, np.nan)
@@ -351,7 +352,7 @@ class FarEnds:
             values.append(value)
         parts = []
         for read, value in enumerate(values):
-            edges = np.flatnonzero((relations.relation >= 0) & ~np.isnan(value[arrays.tail]))
+            edges = edges_of_heads[~np.isnan(value[arrays.tail[edges_of_heads]])]
             parts.append((arrays.head[edges], relations.relation[edges], np.full(len(edges), read), arrays.tail[edges]))
         head, relation, read_of, tail = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((tail, arrays.draw[tail], read_of, relation, head))
@@ -545,7 +546,7 @@ def _fitted(
     if not 0 < scale < np.inf:
         return None
     links = FirstLinks.of(graph, relations, pools, receivers)
-    ends = FarEnds.of(relations.arrays, pools, relations, reads, logarithmic)
+    ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(links.neighbour))
     groups = np.bincount(links.row, ends.group_counts(links), len(truth))
     count = max(int(np.searchsorted(np.cumsum(groups), MAX_FITTED_GROUPS)), 1)
     truth, links = truth[:count], links.of_rows(np.arange(len(truth)) < count)
