@@ -135,6 +135,15 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             stage="answer",
             applies="kbdisk.experts.given_only:applies",
         ),
+        "close_propagation": ExpertKind(
+            PropagationConfig,
+            "kbdisk.experts.propagation:fit_close",
+            "kbdisk.experts.serialize:CLOSE_PROPAGATION",
+            title="close propagated numbers",
+            doing="weighing propagated numbers",
+            stage="answer",
+            applies="kbdisk.experts.propagation:applies",
+        ),
         "presence_trees": ExpertKind(
             PresenceTreesConfig,
             "kbdisk.experts.presence_trees:fit",

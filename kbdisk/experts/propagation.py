@@ -1,7 +1,11 @@
 """Propagated numbers as predictions: what chains of links say of a number, as it is.
 
 The network and the other experts see the same estimate as evidence (kbdisk.data.propagation), but none of them repeats a
-number to its last digit. This expert does. It predicts where the estimate is of one of the first `PREDICTED_GRADES`.
+number to its last digit. Two experts do, in two stages:
+
+    propagation        weighed together with the other experts, wherever there is an estimate
+    close_propagation  combined with the answer of them all, where the estimate is of one of the first grades. The weights of
+                       the stack are those that suit the largest errors; this one suits small ones.
 
 B entities   T tokens   S slots   P columns, one for each slot of such evidence
 """
@@ -9,10 +13,11 @@ B entities   T tokens   S slots   P columns, one for each slot of such evidence
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
@@ -27,15 +32,18 @@ from kbdisk.experts.base import (
     Prediction,
     Report,
     Sides,
+    Stacked,
     WeightedExpert,
     ignored,
 )
 from kbdisk.experts.config import PropagationConfig
 from kbdisk.experts.queries import usual_amounts
+from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.leaves.number.codec import CodecTables
+from kbdisk.model.diffusion import Model
 
 NUMBER = "number"
-PREDICTED_GRADES = GRADES[:2]
+CLOSE_GRADES = GRADES[:2]
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,9 @@ class PropagatedFeatures:
     count: int  # P
 
     @classmethod
-    def of(cls, codec: Codec) -> PropagatedFeatures:
+    def of(cls, codec: Codec, grades: Sequence[str]) -> PropagatedFeatures:
         """The features of a codec's slots."""
-        slots = [number for of_number in predicting_slots(codec).values() for number in of_number]
+        slots = [number for of_number in predicting_slots(codec, grades).values() for number in of_number]
         columns = torch.full((len(codec.slots),), -1)
         columns[torch.tensor(slots, dtype=torch.long)] = torch.arange(len(slots))
         numbers = [number for number, slot in enumerate(codec.slots) if slot.kind == NUMBER]
@@ -87,11 +95,25 @@ class PropagatedNumber:
         return values.nan_to_num().sum(1).masked_fill(is_unknown.all(1), torch.nan)
 
 
-def predicting_slots(codec: Codec) -> dict[int, list[int]]:
-    """By the slot of a number, those of the propagated numbers that predict it."""
+@dataclass(frozen=True)
+class ClosePropagation:
+    """Close estimates with weights beside the answer of a model."""
+
+    group: ExpertGroup
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def beside(self, model: Model) -> Stacked:
+        """A model whose answers move towards close estimates."""
+        return Stacked(model, [self.group])
+
+
+def predicting_slots(codec: Codec, grades: Sequence[str]) -> dict[int, list[int]]:
+    """By the slot of a number, those of the propagated numbers of some grades that predict it."""
     by_source: dict[Source, list[int]] = defaultdict(list)
     for number, slot in enumerate(codec.slots):
-        if slot.over is not None and slot.over.aggregate in PREDICTED_GRADES:
+        if slot.over is not None and slot.over.aggregate in grades:
             by_source[Source(slot.over.class_name, slot.over.read)].append(number)
     own = {
         number: codec.pools.source(slot.class_name, pattern(slot.path))
@@ -101,14 +123,22 @@ def predicting_slots(codec: Codec) -> dict[int, list[int]]:
     return {number: by_source[source] for number, source in own.items() if source in by_source}
 
 
-def expert_of(codec: Codec, slot: int, features: PropagatedFeatures) -> PropagatedNumber:
-    """The expert of a number."""
-    return PropagatedNumber(tuple(features.columns[predicting_slots(codec)[slot]].tolist()))
+def unweighted_group(codec: Codec, grades: Sequence[str], usual_amount: Tensor) -> ExpertGroup:
+    """The experts of all numbers with an estimate of some grades.
+
+    Every amount is usual (C,): an estimate does not depend on the entity's own values.
+    """
+    features = PropagatedFeatures.of(codec, grades)
+    experts = {
+        (slot, USUAL): WeightedExpert.unweighted(PropagatedNumber(tuple(features.columns[slots].tolist())))
+        for slot, slots in predicting_slots(codec, grades).items()
+    }
+    return ExpertGroup(features.to(usual_amount.device), torch.zeros_like(usual_amount), experts)
 
 
 def applies(codec: Codec, training: Tokens, held_out: Tokens, config: PropagationConfig) -> bool:
-    """Whether any number is propagated."""
-    return bool(predicting_slots(codec))
+    """Whether any number is propagated, and there are values that are held out to weigh the estimates."""
+    return len(held_out) > 0 and bool(predicting_slots(codec, GRADES))
 
 
 def fit(
@@ -121,16 +151,27 @@ def fit(
     report: Report = ignored,
 ) -> Candidates:
     """The experts of all propagated numbers. There is nothing to fit: the codec has the chains."""
-    device = sides.training.slot.device
-    features = PropagatedFeatures.of(codec)
-    experts = {
-        (slot, USUAL): WeightedExpert.unweighted(expert_of(codec, slot, features)) for slot in predicting_slots(codec)
-    }
-    # Every amount is usual: the estimate does not depend on the entity's own values.
-    usual_amount = torch.zeros_like(usual_amounts(sides.training))
-    group = ExpertGroup(features.to(device), usual_amount, experts)
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
         return group
 
-    return Candidates(group, refitted)
+    return Candidates(unweighted_group(codec, GRADES, usual_amounts(sides.training)), refitted)
+
+
+@torch.no_grad()
+def fit_close(
+    model: Model,
+    codec: Codec,
+    sides: Sides,
+    *,
+    config: PropagationConfig,
+    seed: int,
+    seconds: float | None = None,
+    report: Report = ignored,
+) -> ClosePropagation | None:
+    """The close estimates that have a weight beside a model's answer, by the held-out values; None if none has."""
+    usual_amount = usual_amounts(sides.training)
+    group = unweighted_group(codec, CLOSE_GRADES, usual_amount)
+    generator = Generator(usual_amount.device).manual_seed(seed)
+    kept = stack([group], model, sides, ROUNDS, generator, seconds, report)[0]
+    return None if kept is None else ClosePropagation(kept)

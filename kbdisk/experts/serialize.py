@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from kbdisk import tensors
 from kbdisk.data import Codec
+from kbdisk.data.propagation import GRADES
 from kbdisk.experts.base import LITTLE, USUAL, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
 from kbdisk.experts.catboost import TargetScale
@@ -31,7 +32,7 @@ from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
-from kbdisk.experts.propagation import PropagatedFeatures, expert_of, predicting_slots
+from kbdisk.experts.propagation import CLOSE_GRADES, ClosePropagation, unweighted_group
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -490,14 +491,29 @@ def _write_propagation(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, 
 
 
 def _read_propagation(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> ExpertGroup:
-    slots, features = predicting_slots(codec), PropagatedFeatures.of(codec)
-    if not properties or not all(slot in slots for slot, _ in properties):
+    return _with_weights(unweighted_group(codec, GRADES, shared["usual_amount"]), properties)
+
+
+def _write_close_propagation(close: ClosePropagation) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    return _write_propagation(close.group)
+
+
+def _read_close_propagation(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> ClosePropagation:
+    group = unweighted_group(codec, CLOSE_GRADES, shared["usual_amount"])
+    return ClosePropagation(_with_weights(group, properties))
+
+
+def _with_weights(group: ExpertGroup, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> ExpertGroup:
+    if not properties or not properties.keys() <= group.experts.keys():
         raise ValueError("properties of another model")
-    weighted = {key: WeightedExpert(expert_of(codec, key[0], features), **of_key) for key, of_key in properties.items()}
-    return ExpertGroup(features.to(shared["usual_amount"].device), shared["usual_amount"], weighted)
+    experts = {key: WeightedExpert(group.experts[key].expert, **of_key) for key, of_key in properties.items()}
+    return replace(group, experts=experts)
 
 
 PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_propagation, _read_propagation)
+CLOSE_PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_close_propagation, _read_close_propagation)
 
 
 # ---------------------------------------------------------------- trees of presence
