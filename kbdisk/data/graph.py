@@ -123,7 +123,7 @@ class Graph:
         known: dict[tuple[str, Path], int] = {}  # the relations of unchanged paths
         edges: set[tuple[int, int, int]] = set()
         for source, target, path in self.links.edges(keys=True):
-            class_name = self.links.nodes[source]["of"]
+            class_name = str(self.of(source))
             relation = known.get((class_name, path))
             if relation is None:
                 key = class_name, pattern(path)
@@ -158,7 +158,7 @@ class Graph:
         }
         found: dict[tuple[str, Path], list[tuple[int, float]]] = {}
         for id, node in self.links.nodes(data=True):
-            class_name, leaves = node.get("of"), node.get("leaves", {})
+            class_name, leaves = node.get("of", ""), node.get("leaves", {})
             for path in paths.get(class_name, ()):
                 if path in leaves and abs(value := float(leaves[path])) < MAX_NUMBER:
                     found.setdefault((class_name, path), []).append((ids[id], value))

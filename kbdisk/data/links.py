@@ -160,13 +160,13 @@ def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapp
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
     screening = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
-    entities = sorted(itertools.starmap(Receiver, entities), key=lambda entity: hash_id(entity.id))
+    receivers = sorted(itertools.starmap(Receiver, entities), key=lambda receiver: hash_id(receiver.id))
     shares = {
         class_name: MAX_SCREENED_ENTITIES / count
-        for class_name, count in Counter(class_name for _, class_name, _ in entities).items()
+        for class_name, count in Counter(receiver.class_name for receiver in receivers).items()
     }
     sampled, values = 0, 0
-    for id, class_name, leaves in entities:
+    for id, class_name, leaves in receivers:
         is_sampled = values < MAX_EVIDENCE_VALUES
         is_drawn = is_sampled and hash_id(id) < shares[class_name] * 2**32
         keys = set()
@@ -182,15 +182,15 @@ def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapp
             sampled, values = sampled + 1, values + len(keys)
     for (class_name, over), count in counts.items():
         if over.aggregate or not over.incoming:
-            counts[class_name, over] = count * len(entities) // sampled
+            counts[class_name, over] = count * len(receivers) // sampled
     screened = screening.best() if screening is not None else set()
     if evidence.config.chains:
-        evidence.propagation = Propagation.fit(evidence.graph, pools, entities)
-        counted = entities[:MAX_COUNTED_ENTITIES]
+        evidence.propagation = Propagation.fit(evidence.graph, pools, receivers)
+        counted = receivers[:MAX_COUNTED_ENTITIES]
         numbers = Counter(
             propagated_slot(pools, counted[place].class_name, item.over) for place, item in evidence.propagated(counted)
         )
-        counts.update({key: count * len(entities) // len(counted) for key, count in numbers.items()})
+        counts.update({key: count * len(receivers) // len(counted) for key, count in numbers.items()})
         screened |= numbers.keys()
     return TrainingEvidence(counts, sources, screened, evidence.propagation)
 

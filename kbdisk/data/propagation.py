@@ -120,8 +120,8 @@ class Propagator:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], relations: int) -> Self:
         """Itself again; ValueError where a part does not fit the others."""
-        whole = {name: np.array(data[name], np.int64) for name in ("first", "second", "read")}
-        real = {
+        whole: dict[str, Any] = {name: np.array(data[name], np.int64) for name in ("first", "second", "read")}
+        real: dict[str, Any] = {
             name: np.array(data[name], np.float64) for name in ("offset", "error", "support", "coefficients", "edges")
         }
         reads = tuple(Source(class_name, tuple(path)) for class_name, path in data["reads"])
@@ -275,7 +275,7 @@ class FirstLinks(NamedTuple):
         followed: list[int] = []
         nodes: list[int] = []
         numbers: dict[tuple[str, Path], int] = {}
-        for row, receiver in enumerate(receivers):
+        for place, receiver in enumerate(receivers):
             linking = graph.linking[receiver.class_name]
             for path, value in receiver.leaves.items():
                 link = pattern(path)
@@ -283,11 +283,10 @@ class FirstLinks(NamedTuple):
                     continue
                 key = receiver.class_name, link
                 if key not in numbers:
-                    relation = Relation(*pools.source(*key), False)
-                    numbers[key] = relations.numbers.get(relation, -1)
+                    numbers[key] = relations.numbers.get(Relation(*pools.source(*key), False), -1)
                 if numbers[key] >= 0:
-                    found = [node for id in targets(value) if (node := arrays.ids.get(id, -1)) >= 0]
-                    rows += [row] * len(found)
+                    found = [arrays.ids[id] for id in targets(value) if id in arrays.ids]
+                    rows += [place] * len(found)
                     followed += [numbers[key]] * len(found)
                     nodes += found
         node = np.array([arrays.ids.get(receiver.id, -1) for receiver in receivers], np.int64)
@@ -445,7 +444,7 @@ class Messages(NamedTuple):
     row: Ints  # (m,)
     chain: Ints  # (m,)
     median: Floats  # (m,)
-    count: Ints  # (m,) far ends
+    size: Ints  # (m,) far ends
     spread: Floats  # (m,) between quartiles
 
     @classmethod
@@ -461,12 +460,12 @@ class Messages(NamedTuple):
 
 def _features(messages: Messages, error: Floats, support: Floats, is_single: NDArray[np.bool_], scale: float) -> Floats:
     """(m, FEATURES) of messages whose chains have an error, a support, and one link or two."""
-    log_error, is_alone = np.log(error / scale + FLOOR), messages.count == 1
+    log_error, is_alone = np.log(error / scale + FLOOR), messages.size == 1
     log_spread = np.where(is_alone, 0.0, np.log(messages.spread / scale + SPREAD_FLOOR))
     columns = (
         log_error,
         log_error**2,
-        np.log(messages.count),
+        np.log(messages.size),
         is_alone,
         log_spread,
         log_spread * log_error,
@@ -552,7 +551,10 @@ def _fitted(
     truth, links = truth[:count], links.of_rows(np.arange(len(truth)) < count)
     candidates = _candidates(links, ends, len(relations.names), len(reads))
     blank = np.zeros(len(candidates))
-    chains = Propagator(number, reads, logarithmic, *candidates.T.copy(), blank, blank, blank, scale, blank, blank)
+    first, second, read = candidates.T.copy()
+    chains = Propagator(
+        number, reads, logarithmic, first, second, read, blank, blank, blank, scale, coefficients=blank, edges=blank
+    )
     if not len(candidates):
         return None
     messages = Messages.of(ends.paths(links, chains), len(candidates))
