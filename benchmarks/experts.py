@@ -64,6 +64,7 @@ CODE: Mapping[str, Sequence[Any]] = {  # expert -> the files, classes and functi
     "latent_knn": ("latent_knn.py", "kriging.py"),
     "knn": ("knn.py", "features.py"),
     "gaussian_process": ("gaussian_process.py",),
+    "propagation": ("propagation.py",),
     "label_regression": ("label_regression.py",),
     "boosted_trees": ("boosted_trees.py", "catboost.py", "feature_screening.py"),
     "given_only": ("given_only.py",),

@@ -362,6 +362,8 @@ def _given_properties(question: Explained, batch: Batch) -> dict[str, Tensor]:
             continue
         if slot.over is not None and slot.over.incoming:
             name = f"links from {slot.over.class_name or 'entities'} by {show(slot.over.link)}"
+        elif slot.over is not None and not slot.over.link:
+            name = f"{show(slot.over.read)} of linked entities"
         else:
             path = slot.path if slot.over is None else slot.over.link
             property = table.property.get(path) or next((path[:n] for n in range(len(path), 0, -1) if path[:n] in question.schema_class.properties), path)  # fmt: skip

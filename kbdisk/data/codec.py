@@ -19,6 +19,7 @@ from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.pooling import Pools
+from kbdisk.data.propagation import Propagation
 from kbdisk.data.queries import asking
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
@@ -49,6 +50,7 @@ class Codec:
     unlearnt: frozenset[tuple[str, Path]] = frozenset()  # paths of entities that no property is for
     entities: Mapping[str, int] = field(default_factory=dict)  # training entities of each class
     superclasses: Superclasses = field(default_factory=Superclasses)  # visible beside the classes of entities
+    propagation: Propagation = field(default_factory=Propagation)  # of numbers over chains of links
 
     @classmethod
     def fit(
@@ -76,6 +78,7 @@ class Codec:
             fitted.unlearnt,
             fitted.entities,
             fitted.superclasses,
+            fitted.propagation,
         )
 
     def with_held_out(self, held_out: Iterable[Entity | Reading]) -> Codec:
@@ -152,7 +155,7 @@ class Codec:
 
     def evidence(self, graph: Graph) -> Evidence:
         """The evidence over the links of a graph, as far as there are slots for it."""
-        return Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over)
+        return Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over, self.propagation)
 
     def leaves(self, batch: Batch, wanted: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity.
@@ -228,6 +231,7 @@ class Codec:
             "entities": dict(self.entities),
             "superclasses": self.superclasses.to_json(),
             "unlearnt": [[class_name, list(path)] for class_name, path in sorted(self.unlearnt)],
+            "propagation": self.propagation.to_json(),
         }
 
     @classmethod
@@ -246,7 +250,20 @@ class Codec:
         unlearnt = frozenset((class_name, tuple(path)) for class_name, path in data.get("unlearnt", []))
         superclasses = Superclasses.from_json(data.get("superclasses", {}))
         entities = dict(data["entities"])
-        return cls(schema, config, slots, left_out, tokenizer, patterns, held_out, unlearnt, entities, superclasses)
+        propagation = Propagation.from_json(data["propagation"], pools)
+        return cls(
+            schema,
+            config,
+            slots,
+            left_out,
+            tokenizer,
+            patterns,
+            held_out,
+            unlearnt,
+            entities,
+            superclasses,
+            propagation,
+        )
 
     def _read(self, entity: Entity | Reading) -> Reading:
         if isinstance(entity, Reading):

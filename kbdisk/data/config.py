@@ -17,6 +17,7 @@ class EvidenceConfig:
     outgoing: bool = True  # the values of the entities that it links to
     incoming: bool = True  # the links that lead to it
     several: bool = True  # aggregates over the entities that share its links, or are linked with it in sets
+    chains: bool = True  # numbers that are propagated over one link and two
     values: int = 16  # over one path, at most: those that most entities have; 0 for all
     most: int = 8  # incoming links of one path, at most
 

@@ -28,6 +28,7 @@ from kbdisk.data.graph import linking, pattern, targets
 from kbdisk.data.links import Evidence, pooled_over
 from kbdisk.data.parse import Reading
 from kbdisk.data.pooling import Pools
+from kbdisk.data.propagation import Receiver
 from kbdisk.data.queries import Ask, Table
 from kbdisk.data.repair import CompositeRepair, ListRepair
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, counts_of
@@ -231,6 +232,8 @@ class Encoding:
         self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.evidence_slots: dict[tuple[str, Over], int | None] = {}
         self.coded: dict[tuple[str, Path], int] = {}  # the place of a value of evidence in its column
+        self.receivers: list[Receiver] = []  # whose propagated numbers are still to be added
+        self.link_tokens: list[Mapping[str, Sequence[int]]] = []  # of each, by target
 
     def add(self, reading: Reading) -> None:
         """Add an entity."""
@@ -280,6 +283,23 @@ class Encoding:
             if place is None:
                 place = self.coded[item.sources[0], item.over.read] = self._column(slot, item.value)
             self._append(number, slot, place)
+        if self.evidence.propagation.propagators:
+            self.receivers.append(Receiver(reading.id, reading.class_name, reading.leaves))
+            self.link_tokens.append(links)
+
+    def _add_propagated_numbers(self) -> None:
+        """Add the propagated numbers of all entities at once; each needs the visibility of the links that it came over."""
+        assert self.evidence is not None
+        first = len(self.ids) - len(self.receivers)
+        for place, item in self.evidence.propagated(self.receivers):
+            slot = self._evidence_slot(self.receivers[place].class_name, item.over)
+            if slot is None:
+                continue
+            links = self.link_tokens[place]
+            for need in sorted({token for source in item.sources for token in links.get(source, ())}):
+                self.needs.extend((len(self.slot), need))
+            self._put(first + place, slot, item.value)
+        self.receivers, self.link_tokens = [], []
 
     def _evidence_slot(self, class_name: str, over: Over) -> int | None:
         """The slot of evidence for entities of a class."""
@@ -311,6 +331,8 @@ class Encoding:
 
     def tokens(self) -> Tokens:
         """The entities that were added, as tokens."""
+        if self.receivers:
+            self._add_propagated_numbers()
         flat = (_ints(numbers) for numbers in (self.entity, self.slot, self.place))
         pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.occupied))
         return assembled(self.index, tuple(self.ids), _ints(self.entity_class), Flat(*flat, *pairs), self.columns)
@@ -372,7 +394,7 @@ def assembled(
             known=flat.place[order] != UNKNOWN,
             unit=_first_of_unit(index, entity, slot) - offsets[entity],
             needs=needs[order_of_needs],
-            need_offsets=_offsets(owner, len(ids)),
+            need_offsets=_offsets(owner[order_of_needs], len(ids)),
             held=held,
             held_offsets=held_offsets,
         ),

@@ -25,6 +25,7 @@ from kbdisk.data.links import (
 )
 from kbdisk.data.parse import Reading, Unlearnt, read_all
 from kbdisk.data.pooling import Pools
+from kbdisk.data.propagation import Propagation
 from kbdisk.data.slots import (
     ANY,
     CLASSES,
@@ -102,7 +103,7 @@ class TrainingValues:
     superclasses: Superclasses = field(default_factory=Superclasses)
     entities: Counter[str] = field(default_factory=Counter)  # of each class
     names: dict[str, str] = field(default_factory=dict)  # labels by id, where there are links
-    evidence: TrainingEvidence = field(default_factory=lambda: TrainingEvidence({}, {}, frozenset()))
+    evidence: TrainingEvidence = field(default_factory=lambda: TrainingEvidence({}, {}, frozenset(), Propagation()))
     pattern_sample: PatternSample = field(default_factory=PatternSample)
     unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # paths that no property is for
 
@@ -118,6 +119,7 @@ class Fitted:
     unlearnt: frozenset[tuple[str, Path]]
     entities: Mapping[str, int]
     superclasses: Superclasses
+    propagation: Propagation
 
 
 def fit(
@@ -173,6 +175,7 @@ def fit(
         frozenset(gathered.unlearnt),
         dict(gathered.entities),
         gathered.superclasses,
+        gathered.evidence.propagation,
     )
 
 
@@ -187,7 +190,9 @@ def gather(
     gathered = TrainingValues(Pools.of(schema, config.pooling))
     linked_entities = Graph(schema) if graph is None else graph
     has_links = any(linked_entities.linking.values())
-    has_evidence = has_links and (config.evidence.outgoing or config.evidence.incoming or config.evidence.several)
+    has_evidence = has_links and (
+        config.evidence.outgoing or config.evidence.incoming or config.evidence.several or config.evidence.chains
+    )
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
     stated: dict[str, Collection[str]] = {}

@@ -11,13 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
 from kbdisk.data.parse import Reading, read_all
-from kbdisk.entity import Entity, Link, Path
+from kbdisk.data.slots import hash_id
+from kbdisk.entity import Entity, Link, Path, without_places
 from kbdisk.schemas.composites import EACH
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.kinds import Set
+from kbdisk.schemas.kinds import Number, Set
 from kbdisk.schemas.schema import Schema
+
+MAX_NUMBER = 1e150  # larger numbers cannot be added up
 
 
 class Edge(NamedTuple):
@@ -39,6 +44,22 @@ class Inverse(NamedTuple):
     share: float  # of these links: those that the second path answers
 
 
+class LinkArrays(NamedTuple):
+    """A graph as arrays: n nodes, E edges. Each link is two edges, one forwards and one backwards."""
+
+    ids: Mapping[str, int]  # the number of each node
+    relations: tuple[tuple[str, Path], ...]  # the class of a link's source, and its path
+    head: NDArray[np.int64]  # (E,) ascending
+    relation: NDArray[np.int64]  # (E,)
+    backwards: NDArray[np.bool_]  # (E,)
+    tail: NDArray[np.int64]  # (E,)
+    offsets: NDArray[np.int64]  # (n + 1,) the edges of each head
+    draw: NDArray[np.int64]  # (n,) a hash of each id
+    numbers: Mapping[
+        tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]
+    ]  # by class and path: nodes, values
+
+
 class Graph:
     """The links among entities, and the known values of each."""
 
@@ -46,7 +67,8 @@ class Graph:
         self.schema = schema
         self.links: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
-        self._incoming: dict[str, tuple[Edge, ...]] = {}  # a cache
+        self._incoming: dict[str, tuple[Edge, ...]] = {}  # caches
+        self._arrays: LinkArrays | None = None
 
     @classmethod
     def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
@@ -59,6 +81,7 @@ class Graph:
     def add(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> None:
         """Add an entity. Values already known of the same id stay."""
         self._incoming.clear()
+        self._arrays = None
         self.links.add_node(id, of=class_name, leaves={**self.leaves(id), **leaves})
         paths = self.linking[class_name]
         if paths:
@@ -87,6 +110,62 @@ class Graph:
             edges = self.links.in_edges(id, keys=True)
             self._incoming[id] = tuple(Edge(source, self.links.nodes[source]["of"], path) for source, _, path in edges)
         return self._incoming[id]
+
+    def arrays(self) -> LinkArrays:
+        """Its links between different nodes, and its finite numbers outside of lists, as arrays."""
+        if self._arrays is None:
+            self._arrays = self._read_arrays()
+        return self._arrays
+
+    def _read_arrays(self) -> LinkArrays:
+        ids = {id: number for number, id in enumerate(self.links)}
+        relations: dict[tuple[str, Path], int] = {}
+        known: dict[tuple[str, Path], int] = {}  # the relations of unchanged paths
+        edges: set[tuple[int, int, int]] = set()
+        for source, target, path in self.links.edges(keys=True):
+            class_name = str(self.of(source))
+            relation = known.get((class_name, path))
+            if relation is None:
+                key = class_name, pattern(path)
+                relation = known[class_name, path] = relations.setdefault(key, len(relations))
+            if source != target:
+                edges.add((ids[source], relation, ids[target]))
+        head, relation_of, tail = np.array(sorted(edges), np.int64).reshape(-1, 3).T
+        order = np.concatenate([head, tail]).argsort(kind="stable")
+        heads, tails = np.concatenate([head, tail])[order], np.concatenate([tail, head])[order]
+        return LinkArrays(
+            ids=ids,
+            relations=tuple(relations),
+            head=heads,
+            relation=np.concatenate([relation_of, relation_of])[order],
+            backwards=order >= len(head),
+            tail=tails,
+            offsets=np.searchsorted(heads, np.arange(len(ids) + 1)),
+            draw=np.array([hash_id(id) for id in ids], np.int64),
+            numbers=self._read_numbers(ids),
+        )
+
+    def _read_numbers(
+        self, ids: Mapping[str, int]
+    ) -> dict[tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        paths = {
+            name: [
+                path
+                for path, leaf in entity_class.leaves().items()
+                if isinstance(leaf, Number) and without_places(path) == path
+            ]
+            for name, entity_class in self.schema.classes.items()
+        }
+        found: dict[tuple[str, Path], list[tuple[int, float]]] = {}
+        for id, node in self.links.nodes(data=True):
+            class_name, leaves = node.get("of", ""), node.get("leaves", {})
+            for path in paths.get(class_name, ()):
+                if path in leaves and abs(value := float(leaves[path])) < MAX_NUMBER:
+                    found.setdefault((class_name, path), []).append((ids[id], value))
+        return {
+            key: (np.array([node for node, _ in pairs], np.int64), np.array([value for _, value in pairs]))
+            for key, pairs in found.items()
+        }
 
     def neighbours(self, id: str) -> set[str]:
         """The ids that an entity links to, or that link to it."""

@@ -1,12 +1,13 @@
 """Evidence over links: the values of linked entities, incoming links, and aggregates over several links.
 
 A single link brings the known values at its other end, one hop far; a set of links brings aggregates over the entities that it
-leads to (`link_aggregates`). An incoming link is evidence of its source. No value that points back to the entity itself
-is evidence.
+leads to (`link_aggregates`). An incoming link is evidence of its source. Chains of links bring estimates of an entity's
+numbers (`propagation`). No value that points back to the entity itself is evidence.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,12 +22,14 @@ from kbdisk.data.link_aggregates import (
     pooled_aggregate,
 )
 from kbdisk.data.pooling import Pools
+from kbdisk.data.propagation import GRADES, Propagation, Receiver, propagated_slot
 from kbdisk.data.slots import AGGREGATE_MARK, ANY, INCOMING, Over, Source, hash_id, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema
 
 MAX_EVIDENCE_VALUES = 200_000  # about how many values over links the evidence is selected by
+MAX_COUNTED_ENTITIES = 2048  # whose propagated numbers are counted
 
 
 class EvidenceValue(NamedTuple):
@@ -49,10 +52,14 @@ class Evidence:
         config: EvidenceConfig,
         pools: Pools,
         wanted: Collection[tuple[str, Over]] | None = None,
+        propagation: Propagation | None = None,
     ) -> None:
-        """With `wanted` only the evidence that has a slot; else all of it."""
+        """With `wanted` only the evidence that has a slot; else all of it. Without a propagation no propagated numbers."""
         self.graph, self.config, self.pools = graph, config, pools
-        has_aggregates = config.several and (wanted is None or any(over.aggregate for _, over in wanted))
+        self.propagation = propagation or Propagation()
+        has_aggregates = config.several and (
+            wanted is None or any(over.aggregate and over.aggregate not in GRADES for _, over in wanted)
+        )
         self.aggregates = Aggregates(schema, graph, pools, wanted) if has_aggregates else None
         self._wanted: dict[tuple[str, Path], list[Over]] | None = None if wanted is None else defaultdict(list)
         for class_name, over in wanted or ():
@@ -62,13 +69,18 @@ class Evidence:
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
     def values_for(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
-        """All evidence of an entity."""
+        """All evidence of an entity but propagated numbers."""
         if self.config.outgoing and self._single[class_name]:
             yield from self._outgoing(id, class_name, leaves)
         yield from self.incoming(id)
         if self.aggregates is not None:
             for aggregate in self.aggregates.of(id, class_name, leaves):
                 yield EvidenceValue(aggregate.over, aggregate.through, aggregate.value, aggregate=aggregate)
+
+    def propagated(self, receivers: Sequence[Receiver]) -> Iterator[tuple[int, EvidenceValue]]:
+        """The propagated numbers of entities, each with the entity's place."""
+        for estimate in self.propagation.estimates(self.graph, self.pools, receivers):
+            yield estimate.row, EvidenceValue(estimate.over, estimate.neighbours, estimate.value)
 
     def _outgoing(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
         single = self._single[class_name]
@@ -121,10 +133,13 @@ class TrainingEvidence(NamedTuple):
     counts: Mapping[tuple[str, Over], int]  # entities of a class that have each
     sources: Mapping[Source, list[Link]]  # incoming links, by the class and path that stand for them
     screened: Collection[tuple[str, Over]]  # the aggregates that are correlated with some property
+    propagation: Propagation
 
 
 def pooled_over(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
     """The pooled slot, by class and link, of a class's evidence: classes that share a property share its evidence."""
+    if over.aggregate in GRADES:
+        return propagated_slot(pools, class_name, over)
     if over.aggregate:
         return pooled_aggregate(pools, class_name, over)
     if not pools.pooled:
@@ -145,13 +160,13 @@ def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapp
     counts: Counter[tuple[str, Over]] = Counter()
     sources: dict[Source, list[Link]] = {}
     screening = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
-    entities = sorted(entities, key=lambda entity: hash_id(entity[0]))
+    receivers = sorted(itertools.starmap(Receiver, entities), key=lambda receiver: hash_id(receiver.id))
     shares = {
         class_name: MAX_SCREENED_ENTITIES / count
-        for class_name, count in Counter(class_name for _, class_name, _ in entities).items()
+        for class_name, count in Counter(receiver.class_name for receiver in receivers).items()
     }
     sampled, values = 0, 0
-    for id, class_name, leaves in entities:
+    for id, class_name, leaves in receivers:
         is_sampled = values < MAX_EVIDENCE_VALUES
         is_drawn = is_sampled and hash_id(id) < shares[class_name] * 2**32
         keys = set()
@@ -167,8 +182,17 @@ def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapp
             sampled, values = sampled + 1, values + len(keys)
     for (class_name, over), count in counts.items():
         if over.aggregate or not over.incoming:
-            counts[class_name, over] = count * len(entities) // sampled
-    return TrainingEvidence(counts, sources, screening.best() if screening is not None else ())
+            counts[class_name, over] = count * len(receivers) // sampled
+    screened = screening.best() if screening is not None else set()
+    if evidence.config.chains:
+        evidence.propagation = Propagation.fit(evidence.graph, pools, receivers)
+        counted = receivers[:MAX_COUNTED_ENTITIES]
+        numbers = Counter(
+            propagated_slot(pools, counted[place].class_name, item.over) for place, item in evidence.propagated(counted)
+        )
+        counts.update({key: count * len(receivers) // len(counted) for key, count in numbers.items()})
+        screened |= numbers.keys()
+    return TrainingEvidence(counts, sources, screened, evidence.propagation)
 
 
 def select_evidence(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:

@@ -23,6 +23,7 @@ from kbdisk.experts.config import (
     LatentKNNConfig,
     LinkFactorizationConfig,
     PresenceTreesConfig,
+    PropagationConfig,
 )
 from kbdisk.plugins import Table, load_part
 
@@ -101,6 +102,14 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             doing="fitting functions",
             applies="kbdisk.experts.gaussian_process:applies",
         ),
+        "propagation": ExpertKind(
+            PropagationConfig,
+            "kbdisk.experts.propagation:fit",
+            "kbdisk.experts.serialize:PROPAGATION",
+            title="propagated numbers",
+            doing="propagating",
+            applies="kbdisk.experts.propagation:applies",
+        ),
         "label_regression": ExpertKind(
             LabelRegressionConfig,
             "kbdisk.experts.label_regression:fit",
@@ -127,6 +136,15 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             doing="asking again",
             stage="answer",
             applies="kbdisk.experts.given_only:applies",
+        ),
+        "close_propagation": ExpertKind(
+            PropagationConfig,
+            "kbdisk.experts.propagation:fit_close",
+            "kbdisk.experts.serialize:CLOSE_PROPAGATION",
+            title="close propagated numbers",
+            doing="weighing propagated numbers",
+            stage="answer",
+            applies="kbdisk.experts.propagation:applies",
         ),
         "presence_trees": ExpertKind(
             PresenceTreesConfig,

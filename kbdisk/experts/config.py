@@ -106,6 +106,16 @@ class GivenOnlyConfig:
 
 
 @dataclass(frozen=True)
+class PropagationConfig:
+    """Numbers that are propagated over chains of links, as predictions."""
+
+    share: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_share(self.share)
+
+
+@dataclass(frozen=True)
 class PresenceTreesConfig:
     """Gradient-boosted trees for the presence of each property, fitted once all else is."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from kbdisk import tensors
 from kbdisk.data import Codec
+from kbdisk.data.propagation import GRADES
 from kbdisk.data.triples import Relation, Triples
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
@@ -34,6 +35,7 @@ from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.link_factorization import FEATURES, Confidence, Factors, LinkClassifier, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
+from kbdisk.experts.propagation import CLOSE_GRADES, ClosePropagation, unweighted_group
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -480,6 +482,41 @@ def _read_given_only(codec: Codec, shared: Tensors, properties: Mapping[SlotLeve
 
 
 GIVEN_ONLY = Format(USUAL_AMOUNT, WEIGHT, _write_given_only, _read_given_only)
+
+
+# ---------------------------------------------------------------- propagated numbers
+
+
+def _write_propagation(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    return {"usual_amount": group.usual_amount}, {
+        key: attributes(weighted, WEIGHT) for key, weighted in group.experts.items()
+    }
+
+
+def _read_propagation(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> ExpertGroup:
+    return _with_weights(unweighted_group(codec, GRADES, shared["usual_amount"]), properties)
+
+
+def _write_close_propagation(close: ClosePropagation) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    return _write_propagation(close.group)
+
+
+def _read_close_propagation(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> ClosePropagation:
+    group = unweighted_group(codec, CLOSE_GRADES, shared["usual_amount"])
+    return ClosePropagation(_with_weights(group, properties))
+
+
+def _with_weights(group: ExpertGroup, properties: Mapping[SlotLevel, dict[str, Tensor]]) -> ExpertGroup:
+    if not properties or not properties.keys() <= group.experts.keys():
+        raise ValueError("properties of another model")
+    experts = {key: WeightedExpert(group.experts[key].expert, **of_key) for key, of_key in properties.items()}
+    return replace(group, experts=experts)
+
+
+PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_propagation, _read_propagation)
+CLOSE_PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_close_propagation, _read_close_propagation)
 
 
 # ---------------------------------------------------------------- trees of presence

@@ -103,6 +103,12 @@ class HeldOutPredictions:
                 predicted, rows = prediction
                 assert not isinstance(predicted, LabelMasses)
                 by_experts[rows, number] = predicted
+        is_predicted = ~by_experts.isnan().all(1)  # the others say nothing about weights
+        if not bool(is_predicted.all()):
+            codes, entities, by_experts = codes[is_predicted], entities[is_predicted], by_experts[is_predicted]
+            modelled = modelled._replace(rows=modelled.rows[is_predicted])
+            if not len(codes):
+                return
         typical, answers, truth, logs = (every[modelled.rows] for every in modelled.numbers)
         self.logs.append(logs[:, None])
         self.numbers.append(torch.cat([typical[:, None], by_experts], 1))

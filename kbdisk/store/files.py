@@ -9,7 +9,8 @@
     latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
     model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
     knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
-    given_only.safetensors, presence_trees.safetensors, and those of experts that other packages add
+    given_only.safetensors, propagation.safetensors, close_propagation.safetensors, presence_trees.safetensors,
+    and those of experts that other packages add
                         the other experts, where they have a weight
     label_regression-judged.safetensors, boosted_trees-judged.safetensors
                         experts that are refitted with held-out entities, as they were before the refit
@@ -49,7 +50,7 @@ CONFIG = "config.json"
 LARGEST_CONFIG = 1 << 24  # bytes
 VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 WANTED = "Name a folder that kbdisk train wrote."
-FORMAT = 16
+FORMAT = 17
 MEMBERS = tuple(  # each network's weights, and the index of its latent nearest neighbours
     (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")

@@ -32,6 +32,7 @@ from kbdisk.experts.config import (
     LatentKNNConfig,
     LinkFactorizationConfig,
     PresenceTreesConfig,
+    PropagationConfig,
 )
 from kbdisk.leaves.category import CategoryConfig
 from kbdisk.leaves.link import LinkConfig
@@ -191,6 +192,8 @@ PRESETS: dict[str, dict[str, Any]] = {
             "label_regression": LabelRegressionConfig(share=0.06),
             "boosted_trees": BoostedTreesConfig(share=0.36),
             "given_only": GivenOnlyConfig(share=0.03),
+            "propagation": PropagationConfig(share=0.01),
+            "close_propagation": PropagationConfig(share=0.02),
             "presence_trees": PresenceTreesConfig(share=0.1),
             "link_factorization": LinkFactorizationConfig(share=0.1),
         },
@@ -205,6 +208,8 @@ PRESETS: dict[str, dict[str, Any]] = {
             "label_regression": LabelRegressionConfig(share=0.06),
             "boosted_trees": BoostedTreesConfig(share=0.36),
             "given_only": GivenOnlyConfig(share=0.03),
+            "propagation": PropagationConfig(share=0.01),
+            "close_propagation": PropagationConfig(share=0.02),
             "presence_trees": PresenceTreesConfig(share=0.1),
             "link_factorization": LinkFactorizationConfig(share=0.1),
         },
@@ -219,6 +224,8 @@ PRESETS: dict[str, dict[str, Any]] = {
             "label_regression": LabelRegressionConfig(share=0.03),
             "boosted_trees": BoostedTreesConfig(share=0.15),
             "given_only": GivenOnlyConfig(share=0.03),
+            "propagation": PropagationConfig(share=0.01),
+            "close_propagation": PropagationConfig(share=0.02),
             "presence_trees": PresenceTreesConfig(share=0.1),
             "link_factorization": LinkFactorizationConfig(share=0.1),
         },
@@ -246,7 +253,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "codec": CodecConfig(
             sharing="disjoint",
-            evidence=EvidenceConfig(outgoing=False, incoming=False, several=False),
+            evidence=EvidenceConfig(outgoing=False, incoming=False, several=False, chains=False),
             kinds=_kinds(
                 number=NumberConfig(
                     code="minmax", embedding="dice", waves=False, belief="mixture", components=50, atoms=0, point=0.0

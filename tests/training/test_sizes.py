@@ -34,6 +34,8 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
     assert replace(sized, model=run.model, train=run.train, experts=run.experts) == run
     assert {name for name in sized.experts if sized.experts[name] != run.experts[name]} <= {
         "given_only",
+        "propagation",
+        "close_propagation",
         "gaussian_process",
     }
     assert bool(sized.experts["gaussian_process"].share) == (20 < entities < 2000)  # by the values of a property

@@ -1,0 +1,693 @@
+"""Propagated numbers: an estimate of an entity's number from the numbers of entities one and two links away.
+
+After MrAP (Bayram et al. 2021): where a relation leads from one entity to another, a number of the first is that of the
+second plus an offset that is learnt for the relation. A chain is one link, or two in a row, each followed forwards or
+backwards; the number at its far end is read. A message is the median over all far ends of one chain, plus the chain's offset.
+
+    offset       of a chain: the median difference between the numbers of training entities and their messages
+    reliability  the expected error of a message: log-linear in the chain's mean error, the number of far ends and their spread
+    estimate     the median of the most reliable messages, weighted by the inverse squares of their expected errors
+
+Numbers that are skewed and positive are propagated as logarithms: their offset is a factor.
+
+No path leads back to the entity that it starts from, so that its own number is no part of its estimate. Of many far ends
+behind one neighbour each entity has a sample of its own, as in `link_aggregates`.
+
+DIFF(paper): two-link chains and the choice of messages stand in place of the paper's iterations, in which an estimate
+depends on the entity's own number by way of its neighbours' estimates.
+
+n nodes   E edges   N entities   p paths   m messages   C chains
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kbdisk.data.graph import Graph, LinkArrays, pattern, targets
+from kbdisk.data.pooling import Pools
+from kbdisk.data.slots import ANY, Over, Source, hash_id
+from kbdisk.entity import Path
+from kbdisk.leaves.number.transforms import bounds_of
+from kbdisk.schemas.kinds import Number
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+GRADES = ("propagated-1", "propagated-2", "propagated-3")  # aggregates of evidence: thirds by the expected error
+MAX_NEIGHBOURS = 8  # by one relation of an entity
+MAX_FAR_ENDS = 16  # of one relation of a neighbour
+MAX_MESSAGES = 5  # in an estimate
+MAX_DECIMALS = 12  # of a number without a grid
+MAX_FITTED_ENTITIES = 3000  # with the number, by which its chains are fitted
+MAX_FITTED_GROUPS = 1 << 20  # behind all links of these entities
+ENTITIES_AT_ONCE = 1024
+GROUPS_AT_ONCE = 1 << 18
+FOLDS = 4
+MIN_VALUES = 40  # training entities with the number and some message
+MIN_SUPPORT = 10  # training entities of a chain
+OFFSET_PRIOR, ERROR_PRIOR = (
+    20.0,
+    3.0,
+)  # training entities that an offset of 0, an error of the constant's size, count as
+MAX_CHAIN_ERROR = 0.9  # of the constant's
+MIN_USES = 3  # training entities for whose estimate a chain is used
+MIN_GAIN, MIN_STANDARD_ERRORS = 0.1, 3.0  # of the constant's mean absolute error on entities that were not fitted to
+SKEW = 3.0  # upper by lower tail, from which on positive numbers are propagated as logarithms
+FLOOR, SPREAD_FLOOR = 1e-3, 3e-2  # of errors and of spreads of far ends, in parts of the constant's error
+RIDGE = 1.0
+
+
+class Relation(NamedTuple):
+    """A link that is followed."""
+
+    class_name: str  # of its source; with pooling the class that stands for all
+    path: Path
+    backwards: bool
+
+
+class Receiver(NamedTuple):
+    """An entity whose numbers are estimated."""
+
+    id: str
+    class_name: str
+    leaves: Mapping[Path, Any]
+
+
+class Estimate(NamedTuple):
+    """A propagated number for an entity."""
+
+    row: int  # of the entity
+    over: Over
+    value: float
+    neighbours: tuple[str, ...]  # the entities over whose links it came
+
+
+@dataclass(frozen=True)
+class Propagator:
+    """The chains and weights by which one number is propagated."""
+
+    number: Source
+    reads: tuple[Source, ...]  # the numbers at far ends
+    logarithmic: bool
+    first: Ints  # (C,) the relation of the first link
+    second: Ints  # (C,) of the second; -1: none
+    read: Ints  # (C,) the number at the far end
+    offset: Floats  # (C,)
+    error: Floats  # (C,) the mean absolute error
+    support: Floats  # (C,) training entities
+    scale: float  # the mean absolute error of the constant
+    coefficients: Floats  # of log expected errors
+    edges: Floats  # (2,) of log expected errors, between grades
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        arrays = ("first", "second", "read", "offset", "error", "support", "coefficients", "edges")
+        return {
+            "of": self.number.class_name,
+            "path": list(self.number.path),
+            "reads": [[source.class_name, list(source.path)] for source in self.reads],
+            "logarithmic": self.logarithmic,
+            "scale": self.scale,
+            **{name: getattr(self, name).tolist() for name in arrays},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], relations: int) -> Self:
+        """Itself again; ValueError where a part does not fit the others."""
+        whole: dict[str, Any] = {name: np.array(data[name], np.int64) for name in ("first", "second", "read")}
+        real: dict[str, Any] = {
+            name: np.array(data[name], np.float64) for name in ("offset", "error", "support", "coefficients", "edges")
+        }
+        reads = tuple(Source(class_name, tuple(path)) for class_name, path in data["reads"])
+        sizes = {len(array) for array in (*whole.values(), real["offset"], real["error"], real["support"])}
+        limits = {"first": (0, relations), "second": (-1, relations), "read": (0, len(reads))}
+        fits = len(sizes) == 1 and all(
+            ((whole[name] >= low) & (whole[name] < high)).all() for name, (low, high) in limits.items()
+        )
+        finite = all(np.isfinite(array).all() for array in real.values()) and 0 < data["scale"] < np.inf
+        positive = (real["error"] > 0).all() and (real["support"] > 0).all()
+        if not (fits and finite and positive and len(real["edges"]) == 2 and len(real["coefficients"]) == FEATURES + 1):
+            raise ValueError(f"expected chains of links to propagate {'.'.join(map(str, data['path']))}, got others")
+        number = Source(data["of"], tuple(data["path"]))
+        return cls(number, reads, bool(data["logarithmic"]), **whole, **real, scale=float(data["scale"]))
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """The numbers that are propagated, and how."""
+
+    relations: tuple[Relation, ...] = ()
+    propagators: tuple[Propagator, ...] = ()
+
+    @property
+    def overs(self) -> set[Over]:
+        """The evidence that it may bring."""
+        return {_over(propagator.number, grade) for propagator in self.propagators for grade in range(len(GRADES))}
+
+    def to_json(self) -> dict[str, Any]:
+        """Itself as plain data."""
+        relations = [[relation.class_name, list(relation.path), relation.backwards] for relation in self.relations]
+        return {"relations": relations, "numbers": [propagator.to_json() for propagator in self.propagators]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], pools: Pools) -> Propagation:
+        """Itself again; ValueError where a part does not fit the others or the schema."""
+        relations = tuple(Relation(name, tuple(path), bool(backwards)) for name, path, backwards in data["relations"])
+        propagators = tuple(Propagator.from_json(number, len(relations)) for number in data["numbers"])
+        for propagator in propagators:
+            if not isinstance(pools.leaves.get(propagator.number), Number):
+                raise ValueError(f"expected a schema with the number {propagator.number}, got none there")
+        return cls(relations, propagators)
+
+    @classmethod
+    def fit(cls, graph: Graph, pools: Pools, receivers: Sequence[Receiver]) -> Propagation:
+        """The numbers of training entities that are estimated better than by their median, beyond noise."""
+        relations = Relations.of(graph.arrays(), pools)
+        if not relations.names:
+            return cls()
+        sources = sorted({pools.source(*number) for number in graph.arrays().numbers}, key=str)
+        fits = []
+        for number in sources:
+            reads = tuple(source for source in sources if source.path == number.path)
+            having = [
+                receiver
+                for receiver in receivers
+                if number.path in receiver.leaves and pools.source(receiver.class_name, number.path) == number
+            ]
+            if len(having) >= MIN_VALUES:
+                having = sorted(having, key=lambda receiver: (hash_id(receiver.id), receiver.id))
+                propagator = _fitted(graph, relations, pools, number, reads, having[:MAX_FITTED_ENTITIES])
+                if propagator is not None:
+                    fits.append(propagator)
+        return cls(relations.names, tuple(fits))._with_used_relations()
+
+    def _with_used_relations(self) -> Propagation:
+        """The same without relations that no chain has."""
+        used = np.unique(
+            np.concatenate([np.zeros(0, np.int64), *(np.append(p.first, p.second) for p in self.propagators)])
+        )
+        used = used[used >= 0]
+        place = np.full(len(self.relations) + 1, -1)  # the last for chains without a second link
+        place[used] = np.arange(len(used))
+        propagators = tuple(replace(p, first=place[p.first], second=place[p.second]) for p in self.propagators)
+        return Propagation(tuple(self.relations[number] for number in used.tolist()), propagators)
+
+    def estimates(self, graph: Graph, pools: Pools, receivers: Sequence[Receiver]) -> Iterator[Estimate]:
+        """The estimates for entities, by the links that they have here, and by the graph for all else."""
+        if not self.propagators or not receivers:
+            return
+        arrays = graph.arrays()
+        relations = Relations.of(arrays, pools, self.relations)
+        names = list(arrays.ids)
+        starts = range(0, len(receivers), ENTITIES_AT_ONCE)
+        chunks = [receivers[start : start + ENTITIES_AT_ONCE] for start in starts]
+        links_of_chunks = [FirstLinks.of(graph, relations, pools, chunk) for chunk in chunks]
+        neighbours = np.unique(np.concatenate([links.neighbour for links in links_of_chunks]))
+        for propagator in self.propagators:
+            number = propagator.number
+            ends = FarEnds.of(relations, pools, propagator.reads, propagator.logarithmic, neighbours)
+            for start, chunk, links in zip(starts, chunks, links_of_chunks, strict=True):
+                has_number = np.array([pools.source(receiver.class_name, number.path) == number for receiver in chunk])
+                paths = ends.paths(links.of_rows(has_number), propagator)
+                for row, value, grade, nodes in _estimated(propagator, paths):
+                    bounded = _bounded(pools.leaves[number], value)
+                    yield Estimate(start + row, _over(number, grade), bounded, tuple(names[node] for node in nodes))
+
+
+def propagated_slot(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
+    """The pooled slot, by class and link, of a propagated number: classes that share the number share the estimate."""
+    return (ANY if pools.pooled else class_name), over
+
+
+def _over(number: Source, grade: int) -> Over:
+    return Over(number.class_name, (), number.path, aggregate=GRADES[grade])
+
+
+def _bounded(leaf: Number, value: float) -> float:
+    """The nearest number that the property may have."""
+    low, high = bounds_of(leaf, 0 if leaf.integer else MAX_DECIMALS)
+    return min(max(round(value) if leaf.integer else value, low), high)
+
+
+# ---------------------------------------------------------------- links and paths
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The numbers of relations, forwards and backwards, and the edges of a graph by these numbers."""
+
+    arrays: LinkArrays
+    names: tuple[Relation, ...]
+    numbers: Mapping[Relation, int]
+    relation: Ints  # (E,) of each edge; -1: not followed
+
+    @classmethod
+    def of(cls, arrays: LinkArrays, pools: Pools, names: tuple[Relation, ...] | None = None) -> Relations:
+        """The relations of a graph, or those that are named."""
+        pooled = [pools.source(*relation) for relation in arrays.relations]
+        own = [Relation(*source, backwards) for backwards in (False, True) for source in pooled]
+        names = tuple(dict.fromkeys(own)) if names is None else names
+        numbers = {name: number for number, name in enumerate(names)}
+        table = np.array([numbers.get(name, -1) for name in own], np.int64).reshape(2, -1)
+        return cls(arrays, names, numbers, table[arrays.backwards.astype(np.int64), arrays.relation])
+
+
+class FirstLinks(NamedTuple):
+    """The links of some entities; the links of one entity and relation are at most MAX_NEIGHBOURS."""
+
+    row: Ints  # of the entity
+    relation: Ints
+    neighbour: Ints  # its node
+    node: Ints  # (N,) of each entity; -1: it is not in the graph
+    draw: Ints  # (N,) a hash of each entity's id
+
+    @classmethod
+    def of(cls, graph: Graph, relations: Relations, pools: Pools, receivers: Sequence[Receiver]) -> FirstLinks:
+        """The links that the entities have here, and those of the graph that lead to them."""
+        arrays = relations.arrays
+        rows: list[int] = []
+        followed: list[int] = []
+        nodes: list[int] = []
+        numbers: dict[tuple[str, Path], int] = {}
+        for place, receiver in enumerate(receivers):
+            linking = graph.linking[receiver.class_name]
+            for path, value in receiver.leaves.items():
+                link = pattern(path)
+                if link not in linking:
+                    continue
+                key = receiver.class_name, link
+                if key not in numbers:
+                    numbers[key] = relations.numbers.get(Relation(*pools.source(*key), False), -1)
+                if numbers[key] >= 0:
+                    found = [arrays.ids[id] for id in targets(value) if id in arrays.ids]
+                    rows += [place] * len(found)
+                    followed += [numbers[key]] * len(found)
+                    nodes += found
+        node = np.array([arrays.ids.get(receiver.id, -1) for receiver in receivers], np.int64)
+        here = np.flatnonzero(node >= 0)
+        owner, edges = _expanded(arrays.offsets[node[here]], arrays.offsets[node[here] + 1])
+        is_incoming = arrays.backwards[edges]
+        owner, edges = owner[is_incoming], edges[is_incoming]
+        row = np.concatenate([np.array(rows, np.int64), here[owner]])
+        relation = np.concatenate([np.array(followed, np.int64), relations.relation[edges]])
+        neighbour = np.concatenate([np.array(nodes, np.int64), arrays.tail[edges]])
+        kept = (relation >= 0) & (neighbour != node[row])
+        row, relation, neighbour = row[kept], relation[kept], neighbour[kept]
+        order = np.lexsort((neighbour, arrays.draw[neighbour], relation, row))
+        row, relation, neighbour = row[order], relation[order], neighbour[order]
+        is_new = np.ones(len(row), np.bool_)
+        is_new[1:] = (np.diff(row) != 0) | (np.diff(relation) != 0) | (np.diff(neighbour) != 0)
+        row, relation, neighbour = row[is_new], relation[is_new], neighbour[is_new]
+        kept = _rank(row * (len(relations.names) + 1) + relation) < MAX_NEIGHBOURS
+        draw = np.array([hash_id(receiver.id) for receiver in receivers], np.int64)
+        return cls(row[kept], relation[kept], neighbour[kept], node, draw)
+
+    def of_rows(self, wanted: NDArray[np.bool_]) -> FirstLinks:
+        """Those of some entities (N,)."""
+        kept = wanted[self.row]
+        return self._replace(row=self.row[kept], relation=self.relation[kept], neighbour=self.neighbour[kept])
+
+
+class Paths(NamedTuple):
+    """Chains from entities to far ends, by the numbers of a propagator's chains."""
+
+    row: Ints  # (p,)
+    chain: Ints  # (p,)
+    neighbour: Ints  # (p,) the node after the first link
+    value: Floats  # (p,) at the far end
+
+
+@dataclass(frozen=True)
+class FarEnds:
+    """The known numbers of nodes, and for each node and relation the nodes with a number that it leads to."""
+
+    value: tuple[Floats, ...]  # by number (n,) of each node; NaN: unknown
+    relation: Ints  # (g,) of each group of far ends
+    read: Ints  # (g,)
+    offsets: Ints  # (n + 1,) the groups of each node
+    starts: Ints  # (g + 1,)
+    nodes: Ints  # the far ends, group after group
+
+    @classmethod
+    def of(cls, relations: Relations, pools: Pools, reads: Sequence[Source], logarithmic: bool, heads: Ints) -> FarEnds:
+        """The far ends of the edges of some nodes."""
+        arrays, count = relations.arrays, len(relations.arrays.ids)
+        edges_of_heads = _expanded(arrays.offsets[heads], arrays.offsets[heads + 1])[1]
+        edges_of_heads = edges_of_heads[relations.relation[edges_of_heads] >= 0]
+        values = []
+        for source in reads:
+            value = np.full(count, np.nan)
+            for number, (nodes, known) in arrays.numbers.items():
+                if pools.source(*number) == source:
+                    value[nodes] = known
+            if logarithmic:
+                value = np.log(np.where(value > 0, value, np.nan))
+            values.append(value)
+        parts = []
+        for read, value in enumerate(values):
+            edges = edges_of_heads[~np.isnan(value[arrays.tail[edges_of_heads]])]
+            parts.append((arrays.head[edges], relations.relation[edges], np.full(len(edges), read), arrays.tail[edges]))
+        head, relation, read_of, tail = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((tail, arrays.draw[tail], read_of, relation, head))
+        head, relation, read_of, tail = head[order], relation[order], read_of[order], tail[order]
+        is_first = np.ones(len(head), np.bool_)
+        is_first[1:] = (np.diff(head) != 0) | (np.diff(relation) != 0) | (np.diff(read_of) != 0)
+        starts = np.flatnonzero(is_first)
+        offsets = np.searchsorted(head[starts], np.arange(count + 1))
+        return cls(tuple(values), relation[starts], read_of[starts], offsets, np.append(starts, len(head)), tail)
+
+    def paths(self, links: FirstLinks, chains: Propagator) -> Paths:
+        """The paths of some chains."""
+        lookup = ChainLookup.of(chains)
+        parts = []
+        for read, value in enumerate(self.value):
+            known = value[links.neighbour]
+            chain = lookup.find(links.relation, np.full(len(known), -1), np.full(len(known), read))
+            kept = (chain >= 0) & ~np.isnan(known)
+            parts.append(Paths(links.row[kept], chain[kept], links.neighbour[kept], known[kept]))
+        for block in self.blocks(links):
+            parts.append(self._two_link_paths(links, block, lookup))
+        return Paths(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _two_link_paths(self, links: FirstLinks, block: slice, lookup: ChainLookup) -> Paths:
+        link, group = self.groups(links, block)
+        chain = lookup.find(links.relation[link], self.relation[group], self.read[group])
+        kept = chain >= 0
+        link, group, chain = link[kept], group[kept], chain[kept]
+        row, size = links.row[link], np.diff(self.starts)[group]
+        taken = np.minimum(size, MAX_FAR_ENDS + 1)
+        path, turn = _expanded(np.zeros_like(taken), taken)
+        node = self.nodes[self.starts[group[path]] + (links.draw[row[path]] + turn) % size[path]]
+        row = row[path]
+        value = np.stack(self.value)[self.read[group[path]], node] if len(path) else np.zeros(0)
+        kept = node != links.node[row]
+        return Paths(row[kept], chain[path][kept], links.neighbour[link[path]][kept], value[kept])
+
+    def group_counts(self, links: FirstLinks) -> Ints:
+        """The groups of far ends behind each link."""
+        return self.offsets[links.neighbour + 1] - self.offsets[links.neighbour]
+
+    def groups(self, links: FirstLinks, block: slice) -> tuple[Ints, Ints]:
+        """The groups of far ends behind some links: the place of each link, and the group."""
+        neighbour = links.neighbour[block]
+        link, group = _expanded(self.offsets[neighbour], self.offsets[neighbour + 1])
+        return link + block.start, group
+
+    def blocks(self, links: FirstLinks) -> Iterator[slice]:
+        """The links in blocks with about GROUPS_AT_ONCE groups each."""
+        block = np.cumsum(self.group_counts(links)) // GROUPS_AT_ONCE
+        ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
+        yield from (slice(start, end) for start, end in pairwise([0, *ends]))
+
+
+class ChainLookup(NamedTuple):
+    """The numbers of chains by their relations and the number at their far end."""
+
+    keys: Ints  # ascending
+    chain: Ints
+    relations: int
+    reads: int
+
+    @classmethod
+    def of(cls, chains: Propagator) -> ChainLookup:
+        """Those of a propagator."""
+        relations = int(max(chains.first.max(initial=0), chains.second.max(initial=0))) + 1
+        reads = len(chains.reads)
+        keys = (chains.first * (relations + 1) + chains.second + 1) * reads + chains.read
+        order = keys.argsort()
+        return cls(keys[order], order, relations, reads)
+
+    def find(self, first: Ints, second: Ints, read: Ints) -> Ints:
+        """(p,) the chain of each; -1 for one that is not known."""
+        if not len(self.keys):
+            return np.full(len(first), -1)
+        keys = (first * (self.relations + 1) + second + 1) * self.reads + read
+        place = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        is_known = (self.keys[place] == keys) & (first < self.relations) & (second < self.relations)
+        return np.where(is_known, self.chain[place], -1)
+
+
+# ---------------------------------------------------------------- messages and estimates
+
+FEATURES = 9  # of a message's expected error
+
+
+class Messages(NamedTuple):
+    """What comes to entities over chains: the median of each chain's far ends."""
+
+    row: Ints  # (m,)
+    chain: Ints  # (m,)
+    median: Floats  # (m,)
+    size: Ints  # (m,) far ends
+    spread: Floats  # (m,) between quartiles
+
+    @classmethod
+    def of(cls, paths: Paths, chains: int) -> Messages:
+        """The messages that paths bring."""
+        key, median, count, spread = _grouped_medians(paths.row * chains + paths.chain, paths.value)
+        return cls(key // chains, key % chains, median, count, spread)
+
+    def only(self, kept: NDArray[Any]) -> Messages:
+        """Some of them."""
+        return Messages(*(part[kept] for part in self))
+
+
+def _features(messages: Messages, error: Floats, support: Floats, is_single: NDArray[np.bool_], scale: float) -> Floats:
+    """(m, FEATURES) of messages whose chains have an error, a support, and one link or two."""
+    log_error, is_alone = np.log(error / scale + FLOOR), messages.size == 1
+    log_spread = np.where(is_alone, 0.0, np.log(messages.spread / scale + SPREAD_FLOOR))
+    columns = (
+        log_error,
+        log_error**2,
+        np.log(messages.size),
+        is_alone,
+        log_spread,
+        log_spread * log_error,
+        log_spread**2,
+        is_single,
+        np.log(support),
+    )
+    return np.stack(columns, 1).astype(np.float64)
+
+
+def _estimated(propagator: Propagator, paths: Paths) -> Iterator[tuple[int, float, int, list[int]]]:
+    """By entity: its row, the estimate, its grade, and the nodes whose links it came over."""
+    if not len(paths.row):
+        return
+    messages = Messages.of(paths, len(propagator.first))
+    chain = messages.chain
+    features = _features(
+        messages, propagator.error[chain], propagator.support[chain], propagator.second[chain] < 0, propagator.scale
+    )
+    log_errors = features @ propagator.coefficients[:-1] + propagator.coefficients[-1]
+    best = _most_reliable(messages.row, log_errors)
+    messages, log_errors = messages.only(best), log_errors[best]
+    values = messages.median + propagator.offset[messages.chain]
+    rows, estimates, errors = _combined(messages.row, values, log_errors)
+    grades = np.searchsorted(propagator.edges, errors)
+    chains = len(propagator.first)
+    used = np.isin(paths.row * chains + paths.chain, messages.row * chains + messages.chain)
+    pairs = np.unique(np.stack([paths.row[used], paths.neighbour[used]]), axis=1)
+    bounds = np.searchsorted(pairs[0], np.append(rows, np.iinfo(np.int64).max))
+    if propagator.logarithmic:
+        estimates = np.exp(estimates)
+    for place, row in enumerate(rows.tolist()):
+        nodes = pairs[1, bounds[place] : bounds[place + 1]].tolist()
+        yield row, float(estimates[place]), int(grades[place]), nodes
+
+
+def _most_reliable(row: Ints, log_errors: Floats) -> NDArray[np.bool_]:
+    """(m,) whether a message is one of the MAX_MESSAGES of its entity with the least expected errors."""
+    order = np.lexsort((log_errors, row))
+    best = np.zeros(len(row), np.bool_)
+    best[order] = _rank(row[order]) < MAX_MESSAGES
+    return best
+
+
+def _combined(row: Ints, values: Floats, log_errors: Floats) -> tuple[Ints, Floats, Floats]:
+    """The rows that have messages, the weighted medians of these, and the least log expected error among them."""
+    order = np.lexsort((values, row))
+    row, values, log_errors = row[order], values[order], log_errors[order]
+    rows, starts = np.unique(row, return_index=True)
+    least = np.minimum.reduceat(log_errors, starts)
+    group = np.cumsum(np.bincount(starts, minlength=len(row))) - 1
+    weights = np.exp(-2 * (log_errors - least[group]))
+    totals = np.add.reduceat(weights, starts)
+    before = np.cumsum(weights) - weights
+    is_upper = before - before[starts][group] + weights >= totals[group] / 2 * (1 - 1e-9)
+    first = np.maximum.reduceat(np.where(is_upper, -np.arange(len(row)), -len(row)), starts)
+    return rows, values[-first], least
+
+
+# ---------------------------------------------------------------- fitting
+
+
+def _fitted(
+    graph: Graph,
+    relations: Relations,
+    pools: Pools,
+    number: Source,
+    reads: tuple[Source, ...],
+    receivers: Sequence[Receiver],
+) -> Propagator | None:
+    """The propagator of a number that some training entities have; None where it does not gain."""
+    truth = np.array([float(receiver.leaves[number.path]) for receiver in receivers])
+    logarithmic = _is_skewed(truth)
+    truth = np.log(truth) if logarithmic else truth
+    constant = float(np.median(truth))
+    scale = float(np.abs(truth - constant).mean())
+    if not 0 < scale < np.inf:
+        return None
+    links = FirstLinks.of(graph, relations, pools, receivers)
+    ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(links.neighbour))
+    groups = np.bincount(links.row, ends.group_counts(links), len(truth))
+    count = max(int(np.searchsorted(np.cumsum(groups), MAX_FITTED_GROUPS)), 1)
+    truth, links = truth[:count], links.of_rows(np.arange(len(truth)) < count)
+    candidates = _candidates(links, ends, len(relations.names), len(reads))
+    blank = np.zeros(len(candidates))
+    first, second, read = candidates.T.copy()
+    chains = Propagator(
+        number, reads, logarithmic, first, second, read, blank, blank, blank, scale, coefficients=blank, edges=blank
+    )
+    if not len(candidates):
+        return None
+    messages = Messages.of(ends.paths(links, chains), len(candidates))
+    supported = np.bincount(messages.chain, minlength=len(candidates)) >= MIN_SUPPORT
+    messages = messages.only(supported[messages.chain])
+    if len(np.unique(messages.row)) < MIN_VALUES:
+        return None
+    is_single = chains.second < 0
+    fold = np.arange(len(truth)) % FOLDS  # receivers are in random order
+    values, features = np.full(len(messages.row), np.nan), np.zeros((len(messages.row), FEATURES))
+    is_used = np.zeros(len(messages.row), np.bool_)
+    for number_of_fold in range(FOLDS):
+        is_out = fold[messages.row] == number_of_fold
+        fit = _fit_chains(messages.only(~is_out), truth, len(candidates), scale)
+        chain = messages.chain[is_out]
+        values[is_out] = messages.median[is_out] + fit.offset[chain]
+        features[is_out] = _features(
+            messages.only(is_out), fit.error[chain], fit.support[chain], is_single[chain], scale
+        )
+        is_used[is_out] = fit.is_useful(scale)[chain]
+    messages, values, features = messages.only(is_used), values[is_used], features[is_used]
+    if len(np.unique(messages.row)) < MIN_VALUES:
+        return None
+    errors = np.abs(truth[messages.row] - values)
+    coefficients = _ridge(features, np.log(errors / scale + FLOOR))
+    log_errors = features @ coefficients[:-1] + coefficients[-1]
+    best = _most_reliable(messages.row, log_errors)
+    rows, estimates, least = _combined(messages.row[best], values[best], log_errors[best])
+    gains = np.zeros(len(truth))
+    gains[rows] = np.abs(truth[rows] - constant) - np.abs(truth[rows] - estimates)
+    if gains.mean() < max(MIN_GAIN * scale, MIN_STANDARD_ERRORS * gains.std() / np.sqrt(len(gains))):
+        return None
+    uses = np.bincount(messages.chain[best], minlength=len(candidates))
+    fit = _fit_chains(messages, truth, len(candidates), scale)
+    kept = (uses >= MIN_USES) & fit.is_useful(scale)
+    if not kept.any():
+        return None
+    edges = np.quantile(least, [1 / 3, 2 / 3])
+    first, second, read = (column[kept] for column in candidates.T)
+    return Propagator(
+        number,
+        reads,
+        logarithmic,
+        first,
+        second,
+        read,
+        fit.offset[kept],
+        fit.error[kept],
+        fit.support[kept],
+        scale,
+        coefficients,
+        edges,
+    )
+
+
+def _is_skewed(values: Floats) -> bool:
+    """Whether numbers are positive, and their upper tail is much longer than their lower one."""
+    low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
+    return bool(values.min() > 0 and high - middle > SKEW * (middle - low))
+
+
+def _candidates(links: FirstLinks, ends: FarEnds, relations: int, reads: int) -> Ints:
+    """(C, 3) first link, second link and number at the far end of the chains that enough entities have."""
+    base = relations + 1
+    found = []
+    for read, value in enumerate(ends.value):
+        known = ~np.isnan(value[links.neighbour])
+        found.append((links.row[known], (links.relation[known] * base) * reads + read))
+    link, group = ends.groups(links, slice(0, len(links.row)))
+    keys = (links.relation[link] * base + ends.relation[group] + 1) * reads + ends.read[group]
+    found.append((links.row[link], keys))
+    row, key = (np.concatenate(part) for part in zip(*found, strict=True))
+    chains, which = np.unique(key, return_inverse=True)
+    pairs = np.unique(row * len(chains) + which)
+    chains = chains[np.bincount(pairs % max(len(chains), 1), minlength=len(chains)) >= MIN_SUPPORT]
+    return np.stack([chains // reads // base, chains // reads % base - 1, chains % reads], 1)
+
+
+class ChainFit(NamedTuple):
+    """The offsets and errors of chains, (C,) each."""
+
+    offset: Floats
+    error: Floats
+    support: Floats  # at least 1
+
+    def is_useful(self, scale: float) -> NDArray[np.bool_]:
+        """(C,) whether a chain has enough entities, and an error that is less than the constant's."""
+        return (self.support >= MIN_SUPPORT * (FOLDS - 1) // FOLDS) & (self.error < MAX_CHAIN_ERROR * scale)
+
+
+def _fit_chains(messages: Messages, truth: Floats, chains: int, scale: float) -> ChainFit:
+    """Offsets are shrunk towards 0, errors towards the scale."""
+    difference = truth[messages.row] - messages.median
+    chain, median, count, _ = _grouped_medians(messages.chain, difference)
+    offset, support = np.zeros(chains), np.zeros(chains)
+    offset[chain], support[chain] = median * count / (count + OFFSET_PRIOR), count
+    errors = np.bincount(messages.chain, np.abs(difference - offset[messages.chain]), chains)
+    return ChainFit(offset, (errors + ERROR_PRIOR * scale) / (support + ERROR_PRIOR), np.maximum(support, 1.0))
+
+
+def _ridge(features: Floats, target: Floats) -> Floats:
+    """The coefficients of a ridge regression on standardised features, for the features as they are; the bias last."""
+    mean, deviation = features.mean(0), np.maximum(features.std(0), FLOOR)
+    design = (features - mean) / deviation
+    gram = design.T @ design + RIDGE * np.eye(features.shape[1])
+    slope = np.linalg.solve(gram, design.T @ (target - target.mean())) / deviation
+    return np.append(slope, target.mean() - mean @ slope)
+
+
+# ---------------------------------------------------------------- groups of rows
+
+
+def _expanded(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """The numbers from each start to below its end, all ranges in a row: the place of the range, and the number."""
+    count = ends - starts
+    place = np.repeat(np.arange(len(starts)), count)
+    return place, np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count) + starts[place]
+
+
+def _rank(keys: Ints) -> Ints:
+    """The place of each row among those before it with the same key; equal keys are next to each other."""
+    is_first = np.ones(len(keys), np.bool_)
+    is_first[1:] = np.diff(keys) != 0
+    starts = np.flatnonzero(is_first)
+    return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+
+
+def _grouped_medians(keys: Ints, values: Floats) -> tuple[Ints, Floats, Ints, Floats]:
+    """The distinct keys, and for each the median of its values, their number, and the distance between quartiles."""
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    distinct, starts, counts = np.unique(keys, return_index=True, return_counts=True)
+    last = counts - 1
+    median = (values[starts + last // 2] + values[starts + (last + 1) // 2]) / 2
+    quartile = last // 4
+    return distinct, median, counts, values[starts + last - quartile] - values[starts + quartile]
