@@ -545,6 +545,8 @@ def inclusion_probabilities(logits: Tensor, sizes: Tensor) -> Tensor:
 
     Of a given size it is the derivative of the log of the sum over its subsets by the label's log odds.
     """
+    if sizes.shape[1] == 1:  # the empty subset alone
+        return torch.zeros_like(logits)
     with torch.enable_grad():
         log_odds = logits.detach().requires_grad_()
         total = subset_sums(log_odds, sizes.shape[1] - 1).total

@@ -155,6 +155,12 @@ def test_mode_entropy_and_chances_of_labels_are_those_of_enumeration(build):
         torch.testing.assert_close(belief.probs[0], torch.stack(chances), atol=1e-5, rtol=1e-4)
 
 
+def test_no_label_is_in_the_empty_set():
+    """A belief about sets of which none may have a member, and one whose rows have none."""
+    assert counted(top=0, most=0, more=False).probs.tolist() == [[0.0] * LABELS]
+    assert counted(rows=0).probs.shape == (0, LABELS)
+
+
 # ---------------------------------------------------------------- from values to beliefs and back
 
 
