@@ -51,6 +51,7 @@ from kbdisk.experts.link_factorization import (
     fit,
     link_features,
     ranks,
+    sides_of,
     times,
 )
 from kbdisk.schemas.schema import of_one_class
@@ -275,7 +276,7 @@ def _rank(
     vector = (
         factors.node_vectors(torch.tensor([entity]))[0]
         if given is None
-        else factors.place(*given, slice(0, triples.nodes), fitted.strength)
+        else factors.place(sides_of(triples, *given), fitted.strength)
     )
     scores = factors.scores(times(vector[None], factors.relation_vectors(torch.tensor([relation]))), entities)[0]
     own = scores[answer].item()

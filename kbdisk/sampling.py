@@ -70,6 +70,7 @@ def sample(
         raise ConfigError("-n", f"expected how many entities to draw, got {n}.")
     if leap < 1:
         raise ConfigError("--leap", f"expected at least 1, got {leap}.")
+    trained.refuse_links_alone()
     starts = starts_of(trained, given or {}, class_name, text)
     return _sample(trained, n, starts, seed, leap, text, watch)
 

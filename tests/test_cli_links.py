@@ -147,10 +147,27 @@ def test_links_that_the_model_does_not_know_are_scored(place, run):
     Path("test.jsonl").write_text("".join(json.dumps(one) + "\n" for one in test))
     status, out, _ = run("evaluate", "cities.jsonl.links.kbdisk", "test.jsonl", "--links", "--json")
     told = json.loads(out)
-    assert (status, told["unknown_entities"]) == (0, 1)
+    assert (status, told["left_out"]) == (0, 1)
     assert (told["rows"][0]["n"], told["rows"][1]["hits_1"]) == (4, 1.0)
     status, out, _ = run("evaluate", "cities.jsonl.links.kbdisk", "test.jsonl", "--links")
     assert "2 links that cities.jsonl.links.kbdisk does not know" in out
+
+
+def test_links_of_entities_without_a_class_are_read_and_foreign_ones_refused(place, run):
+    Path("test.jsonl").write_text(json.dumps({"id": "city3", "language": {"@id": "language3"}}) + "\n")
+    status, out, _ = run("evaluate", "cities.jsonl.links.kbdisk", "test.jsonl", "--links", "--json")
+    assert (status, json.loads(out)["is_held_out"], json.loads(out)["rows"][1]["n"]) == (0, False, 1)
+    Path("foreign.jsonl").write_text(json.dumps({"id": "x", "type": "City", "language": {"@id": "y"}}) + "\n")
+    status, _, err = run("evaluate", "cities.jsonl.links.kbdisk", "foreign.jsonl", "--links")
+    assert (status, "among entities and properties of the model, got 1 others" in err) == (2, True)
+
+
+def test_links_of_the_source_at_hand_are_known_too(place):
+    model = kbdisk.open("cities.jsonl.links.kbdisk")
+    now = Entity("city3", {"language": Link("language3")}, ("City",))
+    links = model.predict_links("city3", "language", kb=[now])
+    assert "language3" not in {link.tail for link in links}
+    assert links[0].presence < 0.1  # no city has two
 
 
 def test_links_are_told_from_wrong_ones(place, run):

@@ -58,6 +58,7 @@ class Model:
         self.trained = trained
         self.known = known  # its training data, if they are in memory
         self._graph: tuple[Any, Graph] | None = None  # of the latest source
+        self._questions: tuple[Any, LinkQuestions] | None = None  # about links, with the latest source
 
     @property
     def schema(self) -> Schema:
@@ -75,7 +76,7 @@ class Model:
         predictor: LinkPredictor | None = self.trained.experts.get("link_factorization")
         if predictor is None:
             raise ConfigError(
-                "the model", "expected one that predicts links, got one whose source has too few of them."
+                "the model", "expected one that predicts links, got one that has learnt none. kbdisk links learns them."
             )
         return predictor
 
@@ -314,12 +315,10 @@ class Model:
         """What answers questions about links, with the entities of a source; ConfigError where the model predicts none."""
         from kbdisk.completion.links import LinkQuestions
 
-        predictor = self.trained.experts.get("link_factorization")
-        if predictor is None:
-            raise ConfigError(
-                "the model", "expected one that predicts links, got one whose source has too few of them."
-            )
-        return LinkQuestions(predictor, self.schema, () if loaded is None else loaded.entities)
+        if self._questions is None or self._questions[0] is not loaded:
+            entities = () if loaded is None else loaded.entities
+            self._questions = loaded, LinkQuestions(self.links, self.schema, entities)
+        return self._questions[1]
 
     def _class_of(self, entity: Entity) -> str:
         schema_class = self.schema.class_of(entity)
@@ -396,6 +395,7 @@ def log_probs(
 
     Of a model that draws in the schema's order it is exact in that order, the mean over the networks.
     """
+    trained.refuse_links_alone()
     generator = torch.Generator(trained.device).manual_seed(seed)
     tokens = trained.encode(entities, graph=graph)
     if trained.run.hiding.is_in_order:
@@ -442,9 +442,14 @@ def _link_vectors(trained: Trained, entities: Sequence[Entity]) -> np.ndarray[An
 
     predictor: LinkPredictor = trained.experts["link_factorization"]
     questions = LinkQuestions(predictor, trained.schema, entities)
-    vectors = [questions.vector(trained.schema.id_of(entity)) for entity in entities]
-    width = predictor.factors.nodes.shape[1]
-    stacked: np.ndarray[Any, Any] = torch.stack([torch.zeros(width), *vectors])[1:].numpy()
+    none = torch.zeros(predictor.factors.nodes.shape[1])  # of an entity that has nothing which training knows
+    vectors = [none]
+    for entity in entities:
+        try:
+            vectors.append(questions.vector(trained.schema.id_of(entity)))
+        except ConfigError:
+            vectors.append(none)
+    stacked: np.ndarray[Any, Any] = torch.stack(vectors)[1:].numpy()
     return stacked
 
 

@@ -190,7 +190,7 @@ def _evaluate_links(context: click.RichContext, model: Model, name: str, loaded:
     scored = model.evaluate_links(loaded, None if negatives is None else open_source(negatives, context.params))
     if as_json:
         rows = [score.to_json() for score in scored.scores]
-        counts = {"known": scored.known, "unknown_entities": scored.left_out}
+        counts = {"is_held_out": scored.is_held_out, "known": scored.known, "left_out": scored.left_out}
         told_apart = {} if scored.classified is None else {"classified": scored.classified.to_json()}
         screen.write_json({"model": name, "source": loaded.name, **counts, "rows": rows, **told_apart})
         return

@@ -81,9 +81,9 @@ def links(
 ) -> None:
     """Predict links of an entity of SOURCE: the likeliest targets of a property that are not known.
 
-    All links of SOURCE are factorised, together with its classes and values. How sure a link is, is the probability that the
-    entity has one more such link, by what is recorded of others, times the probability that this is it, as often as links
-    that were held out were right. Beside it stand the entities most like the one asked about, of those that have the same
+    All links of SOURCE are factorised, together with its classes and values. A link is as
+    sure as the entity is likely to have one more such link, by what is recorded of others, times the probability that this
+    is the one, measured on links that were held out. Beside it stand the entities most like the one asked about, of those that have the same
     link. Nothing is written into SOURCE. Exits with status 1 where --skip-errors skipped
     something.
 
@@ -107,7 +107,7 @@ def links(
         rows = [link.to_json() for of_entity in predicted for link in of_entity]
         screen.write_json({"source": source, "links": rows})
     else:
-        labels = {other.id: other.label for other in loaded.entities if other.label}
+        labels = {opened.schema.id_of(other): other.label for other in loaded.entities if other.label}
         screen.show(render_links(entities, predicted, labels, incoming))
     context.exit(1 if kb.skipped else 0)
 
@@ -123,7 +123,7 @@ def _model_of(
     beside = folder_beside((source,))
     if beside is None:
         raise ConfigError("--model", f"expected a model folder, as none can stand beside {source}.")
-    kept = FilePath(f"{source}{KEPT}")
+    kept = FilePath(f"{source.rstrip('/')}{KEPT}")
     for candidate in (beside, kept):
         if candidate.exists() and not force:
             model = kbdisk.open(candidate)

@@ -6,6 +6,7 @@ The reasons for a link are the entities most like the one asked about, of those 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from kbdisk.data.triples import Relation, Triples
+from kbdisk.data.triples import Relation, Triples, links_of
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.experts.link_factorization import LinkPredictor, times
@@ -65,7 +66,7 @@ class LinkQuestions:
         self.predictor, self.schema = predictor, schema
         self.triples = predictor.triples
         self.entities = entities
-        self._placed: dict[str, tuple[Tensor, Tensor]] | None = None
+        self._vectors: dict[str, Tensor] = {}  # of placed entities
 
     def paths(self) -> list[Path]:
         """The properties that links are predicted of."""
@@ -84,20 +85,19 @@ class LinkQuestions:
         nodes = [self.triples.number_of.get(query.entity) for query in queries]
         vectors = torch.stack([self.vector(query.entity) for query in queries])
         directions = self.predictor.factors.relation_vectors(relations)
-        links_known, answers = self._known(queries, nodes, relations)
-        excluded_rows, excluded = self._excluded(nodes, relations)
+        numbers = torch.tensor([-1 if node is None else node for node in nodes])
+        links_known, answers, counts = self._known(queries, numbers, relations)
+        excluded_rows, excluded = self._excluded(numbers, relations)
         found, correctness = self.predictor.predict(
             times(vectors, directions),
             relations,
             (torch.cat([links_known, excluded_rows]), torch.cat([answers, excluded])),
             k,
         )
-        counts = torch.bincount(links_known, minlength=len(queries))
         presence = self.predictor.presence(vectors, relations, counts)
         rows, places = (found.nodes >= 0).nonzero(as_tuple=True)
         answer, right = found.nodes[rows, places], correctness[rows, places]
-        own = torch.tensor([-1 if node is None else node for node in nodes])[rows]
-        similar = self._similar(own, relations[rows], answer)
+        similar = self._similar(numbers[rows], relations[rows], answer)
         links: list[list[PredictedLink]] = [[] for _ in queries]
         for row, node, chance, others in zip(rows.tolist(), answer.tolist(), right.tolist(), similar, strict=True):
             query, other = queries[row], self.triples.entities[node]
@@ -126,35 +126,50 @@ class LinkQuestions:
         return number + len(self.triples.relations) * query.incoming
 
     def vector(self, id: str) -> Tensor:
-        """(2R,) The vector of an entity; of one that training did not know, by its values and links."""
+        """(2R,) the vector of an entity; of one that training did not know, by its values and links."""
         node = self.triples.number_of.get(id)
         if node is not None:
             return self.predictor.factors.node_vectors(torch.tensor([node]))[0]
-        placed = self._new_triples().get(id)
-        if placed is None:
-            raise ConfigError(id, "expected an entity that has a known link or value, got none.")
-        return self.predictor.place(*placed)
+        if id not in self._vectors:
+            placed = self._new_triples.get(id)
+            if placed is None:
+                hint = did_you_mean(id, self.triples.entities)
+                raise ConfigError(id, f"expected an entity that has a known link or value, got none.{hint}")
+            self._vectors[id] = self.predictor.place(*placed)
+        return self._vectors[id]
 
-    def _excluded(self, nodes: Sequence[int | None], relations: Tensor) -> tuple[Tensor, Tensor]:
+    def _excluded(self, nodes: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
         """The rows and the nodes of entities themselves, where no entity is known to have such a link to itself."""
-        numbers = torch.tensor([-1 if node is None else node for node in nodes])
-        is_excluded = (numbers >= 0) & ~self._links_to_itself[relations % len(self.triples.relations)]
-        return is_excluded.nonzero()[:, 0], numbers[is_excluded]
+        is_excluded = (nodes >= 0) & ~self._links_to_itself[relations % len(self.triples.relations)]
+        return is_excluded.nonzero()[:, 0], nodes[is_excluded]
 
-    def _known(
-        self, queries: Sequence[LinkQuery], nodes: Sequence[int | None], relations: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The rows and the nodes of the known answers."""
-        numbers = torch.tensor([-1 if node is None else node for node in nodes])
-        rows, answers = self.predictor.known.of(numbers, relations)
-        new_rows, new_answers = [rows], [answers]
-        for row, (query, node) in enumerate(zip(queries, nodes, strict=True)):
-            if node is None:
-                own_relations, own_answers = self._new_triples()[query.entity]
-                known = own_answers[own_relations == relations[row]]
-                new_rows.append(torch.full_like(known, row))
-                new_answers.append(known)
-        return torch.cat(new_rows), torch.cat(new_answers)
+    def _known(self, queries: Sequence[LinkQuery], nodes: Tensor, relations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows and the nodes of the known answers, by training and by the source at hand, and how many each query has (q,)."""
+        rows, answers = self.predictor.known.of(nodes, relations)
+        counts = torch.bincount(rows, minlength=len(queries))
+        new_rows, new_answers = [], []
+        for row, query in enumerate(queries):
+            ids = self._links_of_source.get((query.entity, query.path, query.incoming), set())
+            in_source = {self.triples.number_of[id] for id in ids if id in self.triples.number_of}
+            in_training = set(answers[rows == row].tolist()) if ids else set()
+            new = sorted(in_source - in_training)
+            counts[row] += len(new) + len(ids) - len(in_source)  # also links to what training did not know
+            new_rows += [row] * len(new)
+            new_answers += new
+        return (
+            torch.cat([rows, torch.tensor(new_rows).long()]),
+            torch.cat([answers, torch.tensor(new_answers).long()]),
+            counts,
+        )
+
+    @cached_property
+    def _links_of_source(self) -> Mapping[tuple[str, Path, bool], set[str]]:
+        """The other ends of the links of the source at hand, by entity, property, and whether they are incoming."""
+        ends: dict[tuple[str, Path, bool], set[str]] = defaultdict(set)
+        for head, path, tail in links_of(self.schema, self.entities):
+            ends[head, path, False].add(tail)
+            ends[tail, path, True].add(head)
+        return ends
 
     @cached_property
     def _links_to_itself(self) -> Tensor:
@@ -163,11 +178,10 @@ class LinkQuestions:
         own = links[links[:, 0] == links[:, 2], 1]
         return torch.bincount(own, minlength=len(self.triples.relations)) > 0
 
+    @cached_property
     def _new_triples(self) -> Mapping[str, tuple[Tensor, Tensor]]:
         """Of each entity that training did not know: the relations and the known nodes at their ends."""
-        if self._placed is None:
-            self._placed = new_triples(self.triples, Triples.of(self.schema, self.entities, like=self.triples))
-        return self._placed
+        return new_triples(self.triples, Triples.of(self.schema, self.entities, like=self.triples))
 
 
 def new_triples(known: Triples, triples: Triples) -> dict[str, tuple[Tensor, Tensor]]:

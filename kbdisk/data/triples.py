@@ -9,6 +9,7 @@ n triples   E entities   N nodes, values included   P relations
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.graph import linking, pattern, targets
-from kbdisk.data.parse import Reading, read_all
-from kbdisk.entity import Entity, Path
+from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.entity import Entity, Link, Path, walk, without_places
 from kbdisk.schemas.schema import Schema
 
 Edges: TypeAlias = tuple[
@@ -30,6 +31,7 @@ Edges: TypeAlias = tuple[
 
 TYPE: Path = ("@type",)  # the relation between an entity and its classes
 MAX_RANGES = 16  # of the numbers of one property
+MAX_SAME_PAIR = 32  # relations of one pair of nodes that are compared
 MIN_VALUE_COUNT = 2  # entities that have a value, below which it has no node: it would tell nothing of another entity
 
 
@@ -75,6 +77,8 @@ class Triples:
                 if path in of_class[reading.class_name] or relation in of_class[reading.class_name]:
                     links.extend((reading.id, relation, target) for target in targets(value))
                 elif isinstance(value, int | float) and not isinstance(value, bool):
+                    if not math.isfinite(value):
+                        continue
                     numbers[relation].append((reading.id, float(value)))
                 else:
                     labels.extend((reading.id, relation, label) for label in _labels(value))
@@ -160,6 +164,21 @@ class Triples:
         return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)
 
 
+def links_of(schema: Schema, entities: Iterable[Entity]) -> Iterator[tuple[str, Path, str]]:
+    """All links of entities; of one without a class of the schema those that its source says are links."""
+    for entity in entities:
+        reading = read(schema, entity)
+        if reading is None:
+            for path, value in walk(entity.tree):
+                if isinstance(value, Link):
+                    yield entity.id, without_places(path), value.id
+            continue
+        paths = linking(schema.classes[reading.class_name].leaves())
+        for path, value in reading.leaves.items():
+            if pattern(path) in paths or path in paths:
+                yield from ((reading.id, pattern(path), target) for target in targets(value))
+
+
 def with_inverses(numbered: Tensor, relations: int) -> Tensor:
     """(2n, 3) triples, and each once more from its tail to its head by the inverse relation: its number + P."""
     return torch.cat([numbered, torch.stack([numbered[:, 2], numbered[:, 1] + relations, numbered[:, 0]], 1)])
@@ -214,9 +233,10 @@ def _equivalent(pairs: Tensor, relation: Tensor, relations: int, share: float, l
     shared = torch.zeros(2 * relations, 2 * relations, dtype=torch.long)
     _, counts = pairs.unique_consecutive(return_counts=True)
     starts = counts.cumsum(0) - counts
-    for ahead in range(int(counts.max()) if len(counts) else 0):  # the pairs of relations of each pair of nodes
+    widest = min(int(counts.max()), MAX_SAME_PAIR) if len(counts) else 0
+    for ahead in range(widest):  # the pairs of relations of each pair of nodes
         first = starts[counts > ahead] + ahead
-        for behind in range(int(counts.max())):
+        for behind in range(widest):
             has_both = counts[counts > ahead] > behind
             ones = torch.ones(int(has_both.sum()), dtype=torch.long)
             second = (starts[counts > ahead] + behind)[has_both]
@@ -229,27 +249,21 @@ def _equivalent(pairs: Tensor, relation: Tensor, relations: int, share: float, l
 def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tuple[Triples, Tensor]:
     """The triples without a random part of the links, nor what says the same, and these links (m, 3).
 
-    The head and the tail of each held-out link keep another triple, so that something is known of both.
+    The head and the tail of each have another triple in what is left, so that something is known of both.
     """
     is_link = triples.is_link[triples.numbered[:, 1]]
     places = is_link.nonzero()[:, 0]
     order = torch.randperm(len(places), generator=torch.Generator().manual_seed(seed))
-    left = torch.bincount(torch.cat([triples.numbered[:, 0], triples.numbered[:, 2]]), minlength=triples.nodes).tolist()
-    chosen: list[int] = []
-    wanted = min(int(share * len(places)), most)
-    for place in places[order].tolist():
-        if len(chosen) >= wanted:
-            break
-        head, _, tail = triples.numbered[place].tolist()
-        if left[head] > 1 and left[tail] > 1:
-            left[head] -= 1
-            left[tail] -= 1
-            chosen.append(place)
+    chosen = places[order[: min(int(share * len(places)), most)]]
     held_out = triples.numbered[chosen]
-    kept = torch.ones(len(triples), dtype=torch.bool).index_fill(0, torch.tensor(chosen, dtype=torch.long), False)
+    kept = torch.ones(len(triples), dtype=torch.bool).index_fill(0, chosen, False)
     rest = (kept & is_link).nonzero()[:, 0]
-    kept[rest[leaks(triples.numbered[rest], held_out, len(triples.relations))]] = False
-    return triples.only(kept), held_out
+    of_links = int(triples.is_link.sum())  # the numbers of relations that are links come first
+    kept[rest[leaks(triples.numbered[rest], held_out, of_links)]] = False
+    left = triples.only(kept)
+    degree = torch.bincount(torch.cat([left.numbered[:, 0], left.numbered[:, 2]]), minlength=triples.nodes)
+    is_known = (degree[held_out[:, 0]] > 0) & (degree[held_out[:, 2]] > 0)
+    return left, held_out[is_known]
 
 
 def _labels(value: Any) -> Iterator[Hashable]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kbdisk.data.triples import Answers, Triples, with_inverses
+from kbdisk.data.triples import Answers, Triples, links_of, with_inverses
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import Line
@@ -118,16 +118,22 @@ def evaluate_links(
 
     With the `false` links of other entities also how well links that it does not know are told from these.
     """
-    triples = Triples.of(schema, entities, values=False)
+    triples = Triples.of_links(list(links_of(schema, entities)))
     links = _known_links(predictor, triples)
     rows, answers = predictor.known.of(links[:, 0], links[:, 1])
     is_known = torch.zeros(len(links), dtype=torch.bool).index_fill(0, rows[answers == links[rows, 2]], True)
     left_out, new = len(triples) - len(links), links[~is_known]
     if len(new):
-        classified = None if false is None else _classified(predictor, new, Triples.of(schema, false, values=False))
+        classified = (
+            None if false is None else _classified(predictor, new, Triples.of_links(list(links_of(schema, false))))
+        )
         return LinkEvaluation(scores_of(predictor, new), int(is_known.sum()), left_out, False, classified)
     if false is not None:
         raise SchemaError("the links", "expected some that the model does not know beside the false ones, got none.")
+    if left_out or not len(links):
+        raise SchemaError(
+            "the links", f"expected some among entities and properties of the model, got {left_out:,} others."
+        )
     if not len(predictor.held_out):
         raise SchemaError(
             "the links", "expected some that the model does not know, got none. Say a source with others."
@@ -146,6 +152,9 @@ def _known_links(predictor: LinkPredictor, triples: Triples) -> Tensor:
 def _classified(predictor: LinkPredictor, links: Tensor, false: Triples) -> Classification:
     """How well links (m, 3) are told from false ones; of more, as many are drawn."""
     numbered = _known_links(predictor, false)
+    rows, answers = predictor.known.of(numbered[:, 0], numbered[:, 1])
+    is_known = torch.zeros(len(numbered), dtype=torch.bool).index_fill(0, rows[answers == numbered[rows, 2]], True)
+    numbered = numbered[~is_known]
     if not len(numbered):
         raise SchemaError("the false links", "expected some among entities that the model knows, got none.")
     generator = torch.Generator().manual_seed(0)

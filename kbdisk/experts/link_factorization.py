@@ -16,7 +16,7 @@ n triples   q queries   N nodes   P relations   2R numbers of a vector
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -32,10 +32,12 @@ STRENGTHS = (0.005, 0.015, 0.05)  # of N3, of which the best for held-out links 
 TRIAL_SHARE = 0.08  # of the time, for each of them
 FINAL_SHARE = 0.1  # of the time, with the held-out links
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
+MIN_HELD_OUT = 20  # of these, from which on the strength is chosen by them
 RATE, INITIAL_SCALE, TINY = 0.1, 0.1, 1e-10  # of Adagrad
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
+LINKS_AT_ONCE = 256  # whose known answers are listed at once
 MAX_NODES = 1 << 15  # whose vectors are in single precision at once
 CALIBRATED = 10  # answers to a held-out query that confidence is calibrated on
 MIN_PROBABILITY = 1e-9
@@ -96,21 +98,27 @@ class Factors:
         """(q, C) the score of each candidate node."""
         return queries @ self.node_vectors(candidates).T
 
-    def place(self, relations: Tensor, answers: Tensor, candidates: slice, strength: float) -> Tensor:
-        """(2R,) the vector of a new node with triples (n,): relations, those of inverses included, and the nodes at their ends.
+    def place(self, sides: Sequence[tuple[Tensor, Tensor, slice]], strength: float) -> Tensor:
+        """(2R,) the vector of a new node, by its triples: those with entities, and those with values.
 
-        The loss of its triples is convex in it, as all else stays.
+        A side has relations (n,), those of inverses included, the nodes at their ends (n,), and the nodes among which these are
+        predicted. As all else stays, the loss is convex in the vector.
         """
-        distinct, place = relations.unique(return_inverse=True)
-        counts = torch.bincount(place).float()[:, None]
-        matrix, vectors = self.relation_vectors(distinct), self.node_vectors(candidates)
-        vector, squares = torch.zeros(1, matrix.shape[1]), torch.zeros(1, matrix.shape[1])
-        wanted = torch.zeros_like(matrix).index_add_(0, place, self.node_vectors(answers))  # (d, 2R)
+        sides = [side for side in sides if len(side[0])]
+        total = sum(len(relations) for relations, _, _ in sides)
+        tasks = []
+        for relations, answers, candidates in sides:
+            distinct, place = relations.unique(return_inverse=True)
+            matrix, vectors = self.relation_vectors(distinct), self.node_vectors(candidates)
+            wanted = torch.zeros_like(matrix).index_add_(0, place, self.node_vectors(answers))  # (d, 2R)
+            tasks.append((matrix, vectors, wanted, torch.bincount(place).float()[:, None]))
+        vector, squares = torch.zeros(1, self.nodes.shape[1]), torch.zeros(1, self.nodes.shape[1])
         for step in range(PLACING_STEPS):
-            queries = times(vector.expand_as(matrix), matrix)
-            expected = counts * ((queries @ vectors.T).softmax(1) @ vectors)
-            gradient = times_conjugate(expected - wanted, matrix).sum(0, keepdim=True) / len(answers)
-            gradient += strength * gradient_of_cubes(vector)
+            gradient = strength * gradient_of_cubes(vector)
+            for matrix, vectors, wanted, counts in tasks:
+                queries = times(vector.expand_as(matrix), matrix)
+                expected = counts * ((queries @ vectors.T).softmax(1) @ vectors)
+                gradient += times_conjugate(expected - wanted, matrix).sum(0, keepdim=True) / total
             squares += gradient * gradient
             rate = PLACING_RATE * (1 - step / PLACING_STEPS)
             vector = vector - rate * gradient / (squares.sqrt() + TINY)
@@ -244,13 +252,15 @@ class FactorTrainer:
         self, candidates: slice | Tensor, of_candidates: Tensor, parts: list[tuple[Tensor, Tensor]]
     ) -> None:
         """One step of Adagrad of the nodes that have a gradient."""
-        if isinstance(candidates, slice):
+        if isinstance(candidates, slice) and len(self.nodes) <= self.config.max_scored:
             gradient = torch.zeros_like(self.nodes)
             gradient[candidates] = of_candidates
             for nodes, of_nodes in parts:
                 gradient.index_add_(0, nodes, of_nodes)
             _descend(self.nodes, self.node_squares, gradient)
             return
+        if isinstance(candidates, slice):
+            candidates = torch.arange(candidates.start, candidates.stop)
         changed, place = torch.cat([candidates, *(nodes for nodes, _ in parts)]).unique(return_inverse=True)
         gradient = torch.zeros(len(changed), self.nodes.shape[1])
         gradient.index_add_(0, place, torch.cat([of_candidates, *(of_nodes for _, of_nodes in parts)]))
@@ -304,7 +314,7 @@ def ranks(factors: Factors, asked: Tensor, known: Answers, entities: int) -> Ten
     Of nodes with equal scores half come first, which is the mean over random orders.
     """
     parts = []
-    for triples in asked.split(max(MAX_SCORES // max(entities, 1), 1)):
+    for triples in asked.split(max(min(MAX_SCORES // max(entities, 1), LINKS_AT_ONCE), 1)):
         scores = factors.scores(factors.queries(triples[:, 0], triples[:, 1]), slice(0, entities))
         own = scores.gather(1, triples[:, 2:])
         rows, answers = known.of(triples[:, 0], triples[:, 1])
@@ -510,25 +520,38 @@ class LinkPredictor:
 
     def place(self, relations: Tensor, answers: Tensor) -> Tensor:
         """(2R,) the vector of an entity that training did not know, by its triples (n,) with known nodes."""
-        return self.factors.place(relations, answers, slice(0, self.triples.nodes), self.strength)
+        return self.factors.place(sides_of(self.triples, relations, answers), self.strength)
 
     def similar(self, nodes: Tensor, relations: Tensor, answers: Tensor, k: int) -> list[list[int]]:
         """For each link of nodes (m,) by relations to answers (m,): the k entities most like the node that have the same link."""
+        parts = (side.split(LINKS_AT_ONCE) for side in (nodes, relations, answers))
+        return [found for part in zip(*parts, strict=True) for found in self._similar(*part, k)]
+
+    def _similar(self, nodes: Tensor, relations: Tensor, answers: Tensor, k: int) -> list[list[int]]:
         count = len(self.triples.relations)
         rows, others = self.known.of(answers, torch.where(relations < count, relations + count, relations - count))
         is_other = others != nodes[rows]
         rows, others = rows[is_other], others[is_other]
         width = self.factors.nodes.shape[1]
-        likeness = [
+        pieces = zip(*(side.split(max(MAX_SCORES // width, 1)) for side in (rows, others)), strict=True)
+        similarity = [
             (self.factors.node_vectors(nodes[of_part]) * self.factors.node_vectors(other)).sum(1) / self._norms[other]
-            for of_part, other in zip(
-                *(side.split(max(MAX_SCORES // width, 1)) for side in (rows, others)), strict=True
-            )
+            for of_part, other in pieces
         ]
-        order = torch.cat([torch.zeros(0), *likeness]).argsort(descending=True)
+        order = torch.cat([torch.zeros(0), *similarity]).argsort(descending=True)
         order = order[rows[order].argsort(stable=True)]
         sizes = torch.bincount(rows, minlength=len(nodes)).tolist()
         return [of_link[:k].tolist() for of_link in others[order].split(sizes)]
+
+
+def sides_of(triples: Triples, relations: Tensor, answers: Tensor) -> list[tuple[Tensor, Tensor, slice]]:
+    """The triples (n,) of one node as `Factors.place` takes them: by relations, those of inverses included, and other ends."""
+    is_link = triples.is_link[relations % len(triples.relations)]
+    nodes = slice(0, len(triples.entities)), slice(len(triples.entities), triples.nodes)
+    return [
+        (relations[of_side], answers[of_side], candidates)
+        for of_side, candidates in zip((is_link, ~is_link), nodes, strict=True)
+    ]
 
 
 # ---------------------------------------------------------------- fit
@@ -569,7 +592,8 @@ def fit(
     learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
     known = Answers(triples.links, len(triples.relations))
     trainers = [
-        FactorTrainer(learnt, config, strength, seed) for strength in (STRENGTHS if len(held_out) else STRENGTHS[1:2])
+        FactorTrainer(learnt, config, strength, seed)
+        for strength in (STRENGTHS if len(held_out) >= MIN_HELD_OUT else STRENGTHS[1:2])
     ]
     shares = [*([TRIAL_SHARE] * len(trainers) if len(trainers) > 1 else [])]
     main = 1 - sum(shares) - FINAL_SHARE
@@ -598,10 +622,15 @@ def _predicted(factors: Factors, held_out: Tensor, known: Answers, triples: Trip
     """The ranks of held-out links, and the likeliest answers in their places."""
     asked = with_inverses(held_out, len(triples.relations))
     entities = len(triples.entities)
-    rows, answers = known.of(asked[:, 0], asked[:, 1])
-    is_other = answers != asked[rows, 2]
-    queries = factors.queries(asked[:, 0], asked[:, 1])
-    found = candidates(factors, queries, (rows[is_other], answers[is_other]), entities, CALIBRATED)
+    parts = []
+    for of_part in asked.split(LINKS_AT_ONCE):
+        rows, answers = known.of(of_part[:, 0], of_part[:, 1])
+        is_other = answers != of_part[rows, 2]
+        queries = factors.queries(of_part[:, 0], of_part[:, 1])
+        parts.append(candidates(factors, queries, (rows[is_other], answers[is_other]), entities, CALIBRATED))
+    width = min(CALIBRATED, entities)
+    empty = Candidates(torch.zeros(0, width, dtype=torch.long), torch.zeros(0, width))
+    found = Candidates(*(torch.cat(sides) for sides in zip(empty, *parts, strict=True)))
     is_right = found.nodes == asked[:, 2:]
     classifier = _fitted_classifier(factors, asked, found, is_right, triples)
     held_out_ranks = ranks(factors, asked, known, entities)

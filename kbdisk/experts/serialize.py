@@ -631,7 +631,7 @@ def _read_link_factorization(
         on_cpu["triples"],
         {tuple(path): tuple(map(tuple, edges)) for path, edges in names["edges"]},
     )
-    size = torch.tensor([triples.nodes, len(triples.relations), triples.nodes])
+    size = torch.tensor([len(triples.entities), len(triples.relations), triples.nodes])
     fits = len(on_cpu["nodes"]) == triples.nodes and len(on_cpu["relations"]) == 2 * len(triples.relations)
     fits &= len(on_cpu["classifier_offsets"]) == len(triples.relations)
     fits &= on_cpu["nodes"].shape[1] % 2 == 0 and len(on_cpu["held_out_ranks"]) == 2 * len(on_cpu["held_out"])

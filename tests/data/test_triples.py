@@ -99,8 +99,15 @@ def test_held_out_links_leave_something_known_of_both_ends_and_no_leak():
     entities = family(40)
     triples = Triples.of(infer(entities).schema, entities)
     learnt, held_out = held_out_links(triples, 0.2, 1000, seed=0)
-    assert len(held_out) == int(0.2 * len(triples.links))
+    assert 0 < len(held_out) <= int(0.2 * len(triples.links))
     assert not bool(leaks(learnt.links, held_out, len(triples.relations)).any())
     left = torch.cat([learnt.numbered[:, 0], learnt.numbered[:, 2]]).tolist()
     assert {*held_out[:, 0].tolist(), *held_out[:, 2].tolist()} <= set(left)
     assert learnt.nodes == triples.nodes
+
+
+def test_nothing_is_held_out_of_entities_that_have_nothing_else():
+    pairs = [(f"a{n}", "spouse", f"b{n}") for n in range(50)] + [(f"b{n}", "spouse", f"a{n}") for n in range(50)]
+    learnt, held_out = held_out_links(Triples.of_links(links(*pairs)), 0.2, 1000, seed=0)
+    assert len(held_out) == 0
+    assert len(learnt) < 100

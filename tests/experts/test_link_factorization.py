@@ -167,7 +167,7 @@ def test_the_place_of_a_new_node_has_the_least_loss(seed):
         entropy = F.cross_entropy(queries @ factors.nodes.T, answers)
         return entropy + 0.05 * links.cubes(vector[None]).sum()
 
-    placed = factors.place(relations, answers, slice(0, 12), 0.05)
+    placed = factors.place([(relations, answers, slice(0, 12))], 0.05)
     least = placed.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([least], max_iter=200, line_search_fn="strong_wolfe")
 
