@@ -524,8 +524,9 @@ class LinkPredictor:
 
     def similar(self, nodes: Tensor, relations: Tensor, answers: Tensor, k: int) -> list[list[int]]:
         """For each link of nodes (m,) by relations to answers (m,): the k entities most like the node that have the same link."""
-        parts = (side.split(LINKS_AT_ONCE) for side in (nodes, relations, answers))
-        return [found for part in zip(*parts, strict=True) for found in self._similar(*part, k)]
+        nodes_of, relations_of, answers_of = (side.split(LINKS_AT_ONCE) for side in (nodes, relations, answers))
+        parts = zip(nodes_of, relations_of, answers_of, strict=True)
+        return [found for of_part in parts for found in self._similar(of_part[0], of_part[1], of_part[2], k)]
 
     def _similar(self, nodes: Tensor, relations: Tensor, answers: Tensor, k: int) -> list[list[int]]:
         count = len(self.triples.relations)
