@@ -166,7 +166,8 @@ class _TrainingBar:
         network = _name_network(progress, " {}")
         if progress.final_task is not None:
             stage, done, total = progress.final_task
-            self.bar.update(self.task, completed=done, total=total, description=f"{stage}{network}")
+            held_out = "" if self.best is None else self.held_out
+            self.bar.update(self.task, completed=done, total=total, description=f"{stage}{network}", held_out=held_out)
             return
         stage = "validating" if progress.ended else f"training{network}"
         self.bar.update(

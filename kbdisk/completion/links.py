@@ -94,7 +94,7 @@ class LinkQuestions:
             (torch.cat([links_known, excluded_rows]), torch.cat([answers, excluded])),
             k,
         )
-        presence = self.predictor.presence(vectors, relations, counts)
+        presence = self.predictor.presence(numbers, vectors, relations, counts)
         rows, places = (found.nodes >= 0).nonzero(as_tuple=True)
         answer, right = found.nodes[rows, places], correctness[rows, places]
         similar = self._similar(numbers[rows], relations[rows], answer)

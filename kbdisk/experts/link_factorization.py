@@ -473,8 +473,8 @@ class LinkPredictor:
         sizes = torch.bincount(of_relation, minlength=2 * relations).tolist()
         return list(counts[order].split(sizes))
 
-    def presence(self, vectors: Tensor, relations: Tensor, known: Tensor) -> Tensor:
-        """(q,) the probability that entities have one more link than are `known` (q,), by what is recorded of others.
+    def presence(self, nodes: Tensor, vectors: Tensor, relations: Tensor, known: Tensor) -> Tensor:
+        """(q,) the probability that entities, by their nodes (q,), -1 for a new one, and vectors (q, 2R), have one more link than are `known` (q,), by what is recorded of others.
 
         Of an entity with some links: the share of those with at least as many that have more. Of one without: the share of the
         entities most like it that have one.
@@ -486,25 +486,25 @@ class LinkPredictor:
             as_many[rows] = (len(counts) - torch.searchsorted(counts, of_rows)).double()
             more[rows] = (len(counts) - torch.searchsorted(counts, of_rows, right=True)).double()
         for rows in (known == 0).nonzero()[:, 0].split(max(MAX_SCORES // max(len(self.triples.entities), 1), 1)):
-            neighbours = self._most_like(vectors[rows])  # (m, k)
+            neighbours = self._most_like(nodes[rows], vectors[rows])  # (m, k)
             asked = relations[rows, None].expand_as(neighbours)
             answered, _ = self.known.of(neighbours.flatten(), asked.flatten())
             has_any = torch.zeros(neighbours.numel(), dtype=torch.float64).index_fill(0, answered, 1.0)
             more[rows], as_many[rows] = has_any.reshape(neighbours.shape).sum(1), float(neighbours.shape[1])
         return (more + 0.5) / (as_many + 1)
 
-    def _most_like(self, vectors: Tensor) -> Tensor:
-        """(m, k) the entities whose vectors have the least angles to these (m, 2R)."""
+    def _most_like(self, nodes: Tensor, vectors: Tensor) -> Tensor:
+        """(m, k) the other entities whose vectors have the least angles to those (m, 2R) of some nodes (m,)."""
         entities = len(self.triples.entities)
-        likeness, nodes = torch.zeros(len(vectors), 0), torch.zeros(len(vectors), 0, dtype=torch.long)
+        similarity, found = torch.zeros(len(vectors), 0), torch.zeros(len(vectors), 0, dtype=torch.long)
         for start in range(0, entities, MAX_NODES):
             part = slice(start, min(start + MAX_NODES, entities))
-            of_part = (self.factors.scores(vectors, part) / self._norms[part]).topk(
-                min(MOST_LIKE, part.stop - start), 1
-            )
-            likeness = torch.cat([likeness, of_part.values], 1)
-            nodes = torch.cat([nodes, of_part.indices + start], 1)
-        return nodes.gather(1, likeness.topk(min(MOST_LIKE, entities), 1).indices)
+            of_part = self.factors.scores(vectors, part) / self._norms[part]
+            own = ((nodes >= part.start) & (nodes < part.stop)).nonzero()[:, 0]
+            of_part[own, nodes[own] - part.start] = -torch.inf
+            best = of_part.topk(min(MOST_LIKE, part.stop - part.start), 1)
+            similarity, found = torch.cat([similarity, best.values], 1), torch.cat([found, best.indices + start], 1)
+        return found.gather(1, similarity.topk(min(MOST_LIKE, max(entities - 1, 1)), 1).indices)
 
     def predict(
         self, queries: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], k: int
@@ -592,15 +592,10 @@ def fit(
     """
     learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
     known = Answers(triples.links, len(triples.relations))
-    trainers = [
-        FactorTrainer(learnt, config, strength, seed)
-        for strength in (STRENGTHS if len(held_out) >= MIN_HELD_OUT else STRENGTHS[1:2])
-    ]
-    shares = [*([TRIAL_SHARE] * len(trainers) if len(trainers) > 1 else [])]
-    main = 1 - sum(shares) - FINAL_SHARE
+    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else STRENGTHS[1:2]
     done = 0.0
 
-    def part(trainer: FactorTrainer, share: float) -> None:
+    def train(trainer: FactorTrainer, share: float) -> None:
         def of_part(fraction: float) -> None:
             report(int(1000 * (done + share * min(fraction, 1.0))), 1000)
 
@@ -608,14 +603,17 @@ def fit(
         trainer.run(None if seconds is None else share * seconds, max(round(share * UNLIMITED_EPOCHS), 1), of_part)
         done += share
 
-    for trainer, share in zip(trainers, shares, strict=False):
-        part(trainer, share)
-    best = max(trainers, key=lambda trainer: mean_reciprocal_rank(trainer.factors, held_out, known, triples))
-    trainers.clear()
-    part(best, main)
+    best, highest = FactorTrainer(learnt, config, strengths[0], seed), -1.0
+    for strength in strengths if len(strengths) > 1 else ():  # one after the other, so that only two are in memory
+        trainer = FactorTrainer(learnt, config, strength, seed)
+        train(trainer, TRIAL_SHARE)
+        mean_rank = mean_reciprocal_rank(trainer.factors, held_out, known, triples)
+        if mean_rank > highest:
+            best, highest = trainer, mean_rank
+    train(best, 1 - done - FINAL_SHARE)
     predicted = _predicted(best.factors, held_out, known, triples)
     best.learn_from(triples)
-    part(best, FINAL_SHARE)
+    train(best, FINAL_SHARE)
     return Fitted(best.factors.rounded(), best.strength, predicted, best.epochs)
 
 

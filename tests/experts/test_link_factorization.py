@@ -226,7 +226,7 @@ def test_presence_goes_by_the_links_of_others():
         vectors[number, {"a": 0, "b": 1}.get(id[0], 2)] = 1.0
     predictor = predictor_of(triples, Factors(vectors, torch.ones(4, 4)))
     relation = torch.tensor([0, 0])
-    one, two = predictor.presence(vectors[:2], relation, torch.tensor([1, 2])).tolist()
+    one, two = predictor.presence(torch.tensor([0, 1]), vectors[:2], relation, torch.tensor([1, 2])).tolist()
     assert one == pytest.approx((5 + 0.5) / (10 + 1))
     assert two == pytest.approx(0.5 / (5 + 1))
 
@@ -237,8 +237,12 @@ def test_presence_of_a_first_link_goes_by_the_entities_most_like_it(monkeypatch)
     triples = Triples.of_links(pairs)
     vectors = torch.eye(4)[[{"a": 0, "b": 1}.get(id[0], 2) for id in triples.entities]]
     predictor = predictor_of(triples, Factors(vectors, torch.ones(4, 4)))
-    like_a, like_b = predictor.presence(torch.eye(4)[:2], torch.tensor([0, 0]), torch.tensor([0, 0])).tolist()
+    new = torch.tensor([-1, -1])
+    like_a, like_b = predictor.presence(new, torch.eye(4)[:2], torch.tensor([0, 0]), torch.tensor([0, 0])).tolist()
     assert like_a == pytest.approx(10.5 / 11)
+    node = torch.tensor([triples.number_of["a0"]])  # it is no neighbour of its own: one of the ten is now another
+    [as_a0] = predictor.presence(node, torch.eye(4)[:1], torch.tensor([0]), torch.tensor([0])).tolist()
+    assert as_a0 == pytest.approx(9.5 / 11)
     assert like_b == pytest.approx(0.5 / 11)
 
 
