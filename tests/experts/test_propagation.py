@@ -8,6 +8,7 @@ from models import tiny_run
 from tables import for_each
 from villages import OFFSET, SCHEMA, world
 
+from kbdisk.api.model import Model
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Link
 from kbdisk.experts.config import PropagationConfig
@@ -89,3 +90,16 @@ def test_an_entity_that_comes_later_gets_its_number_over_its_links(model):
 def test_a_share_out_of_range_is_refused(share):
     with pytest.raises(ValueError, match="share"):
         PropagationConfig(share=share)
+
+
+def test_a_missing_number_is_filled_by_what_is_propagated_and_the_reasons_say_so(model):
+    known = world()
+    village = next(entity for entity in known if entity.id == "v20.1")
+    del village.tree["east"]
+    asked = Model(model)
+    completions = asked.complete(known, only=["east"], fill="all")
+    [completion] = [one for one in completions if one.entity.id == village.id]
+    assert completion.filled["east",].value == pytest.approx(2000 + OFFSET + 0.5, abs=60)
+    why = asked.why(village.id, "east", known)
+    assert any("propagated" in predictor.name for predictor in why.predictors)
+    assert any(influence.name in ("county", "east of linked entities") for influence in why.influences)
