@@ -45,7 +45,7 @@ from kbdisk.api.train import run_of, schema_of
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
-from kbdisk.experts import EXPERTS, experts_of, given_only, stacking
+from kbdisk.experts import EXPERTS, experts_of, stacking
 from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Sides, Stacked, mean_belief, mean_of
 from kbdisk.experts.queries import reserved_questions
 from kbdisk.loaders import KB
@@ -68,9 +68,10 @@ CODE: Mapping[str, Sequence[Any]] = {  # expert -> the files, classes and functi
     "label_regression": ("label_regression.py",),
     "boosted_trees": ("boosted_trees.py", "catboost.py", "feature_screening.py"),
     "given_only": ("given_only.py",),
+    "close_propagation": ("propagation.py",),
     "second network": (Ensemble, mean_of, mean_belief),
 }
-LATENT, GIVEN, SECOND = "latent_knn", "given_only", "second network"
+LATENT, SECOND = "latent_knn", "second network"
 VARIANTS: dict[str, Callable[[Run], Run]] = {
     "default": lambda run: run,
     "one network": lambda run: run.with_train(members=1, more=0),
@@ -115,7 +116,7 @@ class Fitted:
         there = {
             LATENT: any(member.latent_knn is not None for member in self.trained.members),
             SECOND: bool(self.trained.others),
-            GIVEN: self.trained.run.experts[GIVEN].share > 0,
+            **{name: self.trained.run.experts[name].share > 0 for name in experts_of("answer")},
         }
         return [name for name in CODE if there.get(name, name in self.experts)]
 
@@ -148,10 +149,11 @@ def fit_once(schema: Schema, entities: Sequence[Any], run: Run, folder: Path, pr
 
     fit_latent_knn = Trainer.fit_latent_knn
     kinds = {name: replace(kind, fit=unweighed(name, kind.load_fit())) for name, kind in experts_of("stack").items()}
+    answers = {name: replace(kind, fit=lambda *_, **__: None) for name, kind in experts_of("answer").items()}
     with (
         patch.dict(EXPERTS, kinds),
         patch.object(training, "stack", all_of_them),
-        patch.object(given_only, "fit", lambda *_, **__: None),  # it is weighed anew: there is nothing to fit
+        patch.dict(EXPERTS, answers),  # they are weighed anew: there is nothing to fit
         patch.object(Trainer, "fit_latent_knn", timed),
         progress.training(f"{NAME}: training") as watch,
     ):
@@ -190,10 +192,11 @@ def weighed(fitted: Fitted, names: Collection[str], seconds: float) -> Model:
         if group is not None
     ]
     model = Stacked(model, groups) if groups else model
-    if GIVEN in names:
-        config, seed = trained.run.experts[GIVEN], trained.run.seed
-        answers = given_only.fit(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
-        model = model if answers is None else answers.beside(model)
+    for name, kind in experts_of("answer").items():
+        if name in names:
+            config, seed = trained.run.experts[name], trained.run.seed
+            answers = kind.load_fit()(model, trained.codec, sides, config=config, seed=seed, seconds=seconds)
+            model = model if answers is None else answers.beside(model)
     return model
 
 

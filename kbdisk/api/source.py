@@ -1,7 +1,7 @@
 """Anything that a user calls a knowledge base, as a list of entities that are read once.
 
-Several sources of RDF are merged as graphs. Where other sources have entities of one id, each adds the properties that
-the sources before it lack.
+Several sources of RDF are merged as graphs, and so are several of triples. Where other sources have entities of one id, each adds
+the properties that the sources before it lack.
 """
 
 from __future__ import annotations
@@ -141,13 +141,35 @@ def _is_several(knowledge: Knowledge) -> bool:
 
 def _merged(kbs: Iterable[KB]) -> list[Entity]:
     by_id: dict[str, Entity] = {}
+    kbs = tuple(kbs)
+    have_sets = all(kb.has_sets for kb in kbs)
     for kb in kbs:
         for entity in given_entities(kb):
             named = entity
             if entity.nameless:  # an entity of another source may have the same number
                 named = replace(entity, id=f"{FilePath(kb.name).name}#{entity.id}")
-            by_id[named.id] = _joined(by_id[named.id], named) if named.id in by_id else named
+            before = by_id.get(named.id)
+            by_id[named.id] = named if before is None else _joined(before, named)
+            if before is not None and have_sets:
+                by_id[named.id] = _with_members(by_id[named.id], before, named)
     return list(by_id.values())
+
+
+def _with_members(joined: Entity, entity: Entity, other: Entity) -> Entity:
+    """A joined entity whose properties in both have the values of both, as several values of a property are a set."""
+    tree = dict(joined.tree)
+    for key in entity.tree.keys() & other.tree.keys():
+        values = [
+            value for tree_of in (entity.tree, other.tree) for value in _values_of(tree_of[key]) if value is not None
+        ]
+        members = [value for place, value in enumerate(values) if value not in values[:place]]
+        if members:
+            tree[key] = members if len(members) > 1 else members[0]
+    return replace(joined, tree=tree)
+
+
+def _values_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _joined(entity: Entity, other: Entity) -> Entity:

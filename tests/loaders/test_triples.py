@@ -17,9 +17,10 @@ from tables import for_each
 
 import kbdisk
 from kbdisk import Completion, Coordinate, Date, Entity, Filled, KBDiskError, KBDiskWarning, Link, Quantity, Text
+from kbdisk.api.source import LoadedSource
 from kbdisk.completion.retract import retract, retractable
 from kbdisk.completion.sidecar import given_entities
-from kbdisk.entity import NOVALUE, read_path
+from kbdisk.entity import NOVALUE, read_path, walk
 from kbdisk.loaders import Source
 from kbdisk.loaders.triples import is_certain
 from kbdisk.schemas.kinds import Link as LinkKind
@@ -509,3 +510,13 @@ def test_codex_is_read_inferred_and_kept_to_the_byte(name, data, tmp_path):
     kbdisk.write([Completion(first, {("new",): Filled(Link("Q1"))})], target, force=True)
     assert target.read_bytes().startswith(source.read_bytes())
     assert by_splitting(gzip.decompress(target.read_bytes())) == [*given_triples, (first.id, "new", "Q1")]
+
+
+def test_several_files_of_triples_are_one(tmp_path):
+    parts = ("a\tr\tb\na\ts\tb\nb\tr\tc\n", "a\tr\tc\na\tr\tb\nd\tr\ta\n")
+    files = [tmp_path / name for name in ("train.txt", "valid.txt")]
+    for file, text in zip(files, parts, strict=True):
+        file.write_text(text)
+    loaded = LoadedSource.of([kbdisk.load(file, format="triples") for file in files])
+    found = {(entity.id, path[0], value.id) for entity in loaded.entities for path, value in walk(entity.tree)}
+    assert found == {tuple(line.split("\t")) for text in parts for line in text.splitlines()}
