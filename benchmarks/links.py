@@ -43,7 +43,7 @@ from kbdisk.entity import Path as EntityPath
 from kbdisk.evaluation.links import classification
 from kbdisk.experts.config import LinkFactorizationConfig
 from kbdisk.experts.link_factorization import (
-    Confidence,
+    Correctness,
     Factors,
     Fitted,
     LinkClassifier,
@@ -299,8 +299,8 @@ def measure_speed(entities: int, queries: int, rank: int) -> str:
     factors = Factors(*(torch.randn(shape, generator=generator, dtype=torch.float16) for shape in shapes))
     one, none = torch.ones((), dtype=torch.float64), torch.zeros(0, 3, dtype=torch.long)
     classifier = LinkClassifier.fit(torch.zeros(0, 4, dtype=torch.float64), none[:, 1], none[:, 1], 50)
-    confidence = Confidence(one, 0 * one, torch.zeros(100, dtype=torch.float64))
-    predictor = LinkPredictor(triples, factors, 0.1, confidence, classifier, none, torch.zeros(0))
+    correctness = Correctness(one, 0 * one, torch.zeros(100, dtype=torch.float64))
+    predictor = LinkPredictor(triples, factors, 0.1, correctness, classifier, none, torch.zeros(0))
     questions = LinkQuestions(predictor, of_one_class({}))
     asked = [LinkQuery(ids[7 * number % entities], (f"r{number % 50}",), number % 2 == 1) for number in range(queries)]
     questions.ask(asked[:20], 10)  # what is computed once

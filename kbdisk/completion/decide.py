@@ -7,13 +7,14 @@ The way of a confidence, such as the 52 % = presence 83 % x correctness 63 % of 
                               experts; of a number, the mass within its tolerance. predict.py, `_predict_values`, has the belief,
                               by given values alone, and shrinks it where held-out values were predicted badly (shrinkage.py) or
                               restricts it to what constraints allow (truncation.py). Parts of a value: `correctness_of`, here
-    both calibrated           `Decider._decided`, here, by evaluation/calibration.py: lines in log odds, fitted to the outcomes of
-                              a trial on held-out entities (trial.py, where the model is trained). On a source with entities
-                              unlike the training data trial.py fits others (`calibrations_of`)
+    both calibrated           `Decider._decided`, here, by evaluation/calibration.py: lines in log odds. api/train.py, `calibrated`,
+                              fits them after training to the outcomes of a trial on held-out entities (trial.py). On a source
+                              with entities unlike the training data trial.py fits others (`calibrations_of`)
     the confidence            `Decision.confidence`, here: presence times correctness
 
 Missing parts of a value, and what the schema requires, have presence 1. A value that a rule gives has the correctness of the rule
-(rules.py). Which statements are written, by `CompletionConfig.fill`:
+(rules.py), one by a formula the product of those of what it needs, one that all such parts share the share of these (values.py).
+The confidence of predicted links comes about in links.py. Which statements are written, by `CompletionConfig.fill`:
 
     asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and gain
     likely   these, and absent properties: threshold and gain

@@ -1,4 +1,4 @@
-"""Links: filtered ranks in both directions, by property, and the calibration of the confidence of predicted links.
+"""Links: filtered ranks in both directions, by property, and the calibration of the correctness of predicted links.
 
 A link (head, property, tail) asks two questions: for its tail, and for its head. The rank of the right answer is that among all
 entities, without other known answers; of entities with equal scores half come first.
@@ -18,12 +18,12 @@ from kbdisk.data.triples import Answers, Triples, links_of, with_inverses
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import Line
-from kbdisk.experts.link_factorization import Confidence, Fitted, HeldOut, LinkPredictor, ranks
+from kbdisk.experts.link_factorization import Correctness, Fitted, HeldOut, LinkPredictor, ranks
 from kbdisk.schemas.schema import Schema
 
 TAIL, HEAD, BOTH = "tail", "head", "both"  # what is asked for
 CALIBRATION_RANGES = 10
-MAX_CALIBRATED = 1000  # queries that confidence is calibrated on
+MAX_CALIBRATED = 1000  # queries that correctness is calibrated on
 
 
 @dataclass(frozen=True)
@@ -167,20 +167,20 @@ def _classified(predictor: LinkPredictor, links: Tensor, false: Triples) -> Clas
 
 
 def calibrated(fitted: Fitted, triples: Triples) -> LinkPredictor:
-    """The predictor of links, with a confidence that is calibrated on links that were held out.
+    """The predictor of links, with a correctness that is calibrated on links that were held out.
 
-    The likeliest answers to the questions of a held-out link are right where they are the link. So the confidence is that of an
+    The likeliest answers to the questions of a held-out link are right where they are the link. So the correctness is that of an
     entity that has one more such link than is known.
     """
     held_out = fitted.held_out
-    confidence = confidence_of(held_out, triples)
+    correctness = correctness_of(held_out, triples)
     return LinkPredictor(
-        triples, fitted.factors, fitted.strength, confidence, held_out.classifier, held_out.links, held_out.ranks
+        triples, fitted.factors, fitted.strength, correctness, held_out.classifier, held_out.links, held_out.ranks
     )
 
 
-def confidence_of(held_out: HeldOut, triples: Triples) -> Confidence:
-    """The line of confidence, with an offset for each property and direction as far as held-out links support it."""
+def correctness_of(held_out: HeldOut, triples: Triples) -> Correctness:
+    """The line of correctness, with an offset for each property and direction as far as held-out links support it."""
     chosen = torch.randperm(len(held_out.relations), generator=torch.Generator().manual_seed(0))[:MAX_CALIBRATED]
     relations, is_right = held_out.relations[chosen], held_out.is_right[chosen]
     width = is_right.shape[1]
@@ -192,4 +192,4 @@ def confidence_of(held_out: HeldOut, triples: Triples) -> Confidence:
     for (number, _), offset in line.offsets.items():
         offsets[int(number)] = offset
     slope, intercept = (torch.tensor(number, dtype=torch.float64) for number in (line.slope, line.intercept))
-    return Confidence(slope, intercept, offsets)
+    return Correctness(slope, intercept, offsets)

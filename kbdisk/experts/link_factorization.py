@@ -39,7 +39,7 @@ PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
 LINKS_AT_ONCE = 256  # whose known answers are listed at once
 MAX_NODES = 1 << 15  # whose vectors are in single precision at once
-CALIBRATED = 10  # answers to a held-out query that confidence is calibrated on
+CALIBRATED = 10  # answers to a held-out query that correctness is calibrated on
 MIN_PROBABILITY = 1e-9
 MOST_LIKE = 30  # entities that say whether one like them has a link at all
 CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false ones
@@ -419,7 +419,7 @@ def candidates(factors: Factors, queries: Tensor, known: tuple[Tensor, Tensor], 
 
 
 @dataclass(frozen=True)
-class Confidence:
+class Correctness:
     """The line from the log odds of a candidate to those of being right, with an offset for each relation and its inverse."""
 
     slope: Tensor  # ()
@@ -439,7 +439,7 @@ class LinkPredictor:
     triples: Triples
     factors: Factors
     strength: float  # of the regularisation
-    confidence: Confidence
+    correctness: Correctness
     classifier: LinkClassifier
     held_out: Tensor  # (m, 3) links
     held_out_ranks: Tensor  # (2m,) in both directions, before they were learnt from
@@ -509,9 +509,9 @@ class LinkPredictor:
     def predict(
         self, queries: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], k: int
     ) -> tuple[Candidates, Tensor]:
-        """The k likeliest answers to queries (q, 2R), and their confidence (q, k)."""
+        """The k likeliest answers to queries (q, 2R), and their correctness (q, k)."""
         found = candidates(self.factors, queries, known, len(self.triples.entities), k)
-        return found, self.confidence(relations, found.probability)
+        return found, self.correctness(relations, found.probability)
 
     def probability(self, links: Tensor) -> Tensor:
         """(m,) the probability that each of some triples is a link, where as many are false ones that look like links."""

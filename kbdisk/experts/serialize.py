@@ -33,7 +33,7 @@ from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownE
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
-from kbdisk.experts.link_factorization import FEATURES, Confidence, Factors, LinkClassifier, LinkPredictor
+from kbdisk.experts.link_factorization import FEATURES, Correctness, Factors, LinkClassifier, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.experts.propagation import CLOSE_GRADES, ClosePropagation, unweighted_group
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
@@ -601,16 +601,16 @@ def _write_link_factorization(links: LinkPredictor) -> tuple[Tensors, Mapping[Sl
         "values": [[relation, label] for relation, label in triples.values],
         "edges": [[list(path), edges] for path, edges in triples.edges.items()],
     }
-    confidence = links.confidence
+    correctness = links.correctness
     shared = {
         "names": torch.frombuffer(bytearray(json.dumps(names).encode()), dtype=torch.uint8),
         "triples": triples.numbered,
         "nodes": links.factors.nodes.half(),
         "relations": links.factors.relations.half(),
         "strength": torch.tensor(links.strength, dtype=DOUBLE),
-        "slope": confidence.slope,
-        "intercept": confidence.intercept,
-        "offsets": confidence.offsets,
+        "slope": correctness.slope,
+        "intercept": correctness.intercept,
+        "offsets": correctness.offsets,
         "classifier": links.classifier.weights,
         "classifier_offsets": links.classifier.offsets,
         "held_out": links.held_out,
@@ -641,7 +641,7 @@ def _read_link_factorization(
         triples,
         Factors(on_cpu["nodes"], on_cpu["relations"]),
         float(on_cpu["strength"]),
-        Confidence(on_cpu["slope"], on_cpu["intercept"], on_cpu["offsets"]),
+        Correctness(on_cpu["slope"], on_cpu["intercept"], on_cpu["offsets"]),
         LinkClassifier(on_cpu["classifier"], on_cpu["classifier_offsets"]),
         on_cpu["held_out"],
         on_cpu["held_out_ranks"],

@@ -1,4 +1,4 @@
-"""Scores of links by hand, and a confidence that is right as often as it says."""
+"""Scores of links by hand, and a correctness that is right as often as it says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kbdisk.data.triples import Triples
-from kbdisk.evaluation.links import classification, confidence_of, link_scores
+from kbdisk.evaluation.links import classification, correctness_of, link_scores
 from kbdisk.experts.link_factorization import HeldOut, LinkClassifier
 
 NONE = LinkClassifier(torch.zeros(5).double(), torch.zeros(1).double())
@@ -31,8 +31,8 @@ def test_scores_are_means_over_both_directions_and_by_property():
     assert [(score.property, score.asked, score.n) for score in rest[::3]] == [("r", "both", 4), ("s", "both", 2)]
 
 
-def test_confidence_says_how_often_a_candidate_is_right():
-    """Of two properties the probabilities are too high, by as much as confidence lowers them."""
+def test_correctness_says_how_often_a_candidate_is_right():
+    """Of two properties the probabilities are too high, by as much as correctness lowers them."""
     generator = torch.Generator().manual_seed(0)
     n = 4000
     probability = torch.rand(n, 1, generator=generator) * 0.9 + 0.05
@@ -41,10 +41,10 @@ def test_confidence_says_how_often_a_candidate_is_right():
     is_right = torch.rand(n, 1, generator=generator) < odds.sigmoid()
     held_out = HeldOut(torch.zeros(n // 2, 3, dtype=torch.long), torch.ones(n), relations, probability, is_right, NONE)
     triples = Triples.of_links([("a", ("r",), "b")])
-    confidence = confidence_of(held_out, triples)(relations, probability)
+    correctness = correctness_of(held_out, triples)(relations, probability)
     for relation in (0, 1):
         own = relations == relation
-        assert float(confidence[own].mean()) == pytest.approx(float(is_right[own].double().mean()), abs=0.04)
+        assert float(correctness[own].mean()) == pytest.approx(float(is_right[own].double().mean()), abs=0.04)
     assert bool(
-        (confidence[probability.argsort(0)[:, 0]][relations[probability.argsort(0)[:, 0]] == 0].diff(dim=0) >= 0).all()
+        (correctness[probability.argsort(0)[:, 0]][relations[probability.argsort(0)[:, 0]] == 0].diff(dim=0) >= 0).all()
     )

@@ -16,7 +16,7 @@ from kbdisk.experts.link_factorization import (
     RATE,
     RELATION_WEIGHT,
     TINY,
-    Confidence,
+    Correctness,
     Factors,
     FactorTrainer,
     LinkClassifier,
@@ -209,11 +209,11 @@ def links_features(fitted: links.Fitted, asked: torch.Tensor) -> torch.Tensor:
 
 
 def predictor_of(triples: Triples, factors: Factors) -> LinkPredictor:
-    """A predictor whose confidence is the probability itself."""
+    """A predictor whose correctness is the probability itself."""
     zero, relations = torch.zeros((), dtype=torch.float64), len(triples.relations)
-    confidence = Confidence(zero + 1, zero, torch.zeros(2 * relations).double())
+    correctness = Correctness(zero + 1, zero, torch.zeros(2 * relations).double())
     classifier = LinkClassifier(torch.zeros(5).double(), torch.zeros(relations).double())
-    return LinkPredictor(triples, factors, 0.1, confidence, classifier, torch.zeros(0, 3).long(), torch.zeros(0))
+    return LinkPredictor(triples, factors, 0.1, correctness, classifier, torch.zeros(0, 3).long(), torch.zeros(0))
 
 
 def test_presence_goes_by_the_links_of_others():
@@ -249,12 +249,12 @@ def test_presence_of_a_first_link_goes_by_the_entities_most_like_it(monkeypatch)
 def test_a_stored_predictor_predicts_the_same(tmp_path):
     triples = ring()
     fitted = fit(triples, SMALL)
-    confidence = Confidence(*(torch.tensor(x, dtype=torch.float64) for x in (0.9, -0.1)), torch.zeros(4).double())
+    correctness = Correctness(*(torch.tensor(x, dtype=torch.float64) for x in (0.9, -0.1)), torch.zeros(4).double())
     predictor = LinkPredictor(
         triples,
         fitted.factors,
         fitted.strength,
-        confidence,
+        correctness,
         fitted.held_out.classifier,
         fitted.held_out.links,
         fitted.held_out.ranks,
@@ -280,8 +280,8 @@ def test_numbers_of_other_triples_are_refused(name, tmp_path):
     held_out, of_ranks = torch.zeros(1, 3, dtype=torch.long), torch.ones(2)
     factors = Factors(torch.zeros(10, 4), torch.zeros(4, 4))
     classifier = LinkClassifier(torch.zeros(5).double(), torch.zeros(2).double())
-    confidence = Confidence(zero, zero, torch.zeros(4).double())
-    predictor = LinkPredictor(triples, factors, 0.1, confidence, classifier, held_out, of_ranks)
+    correctness = Correctness(zero, zero, torch.zeros(4).double())
+    predictor = LinkPredictor(triples, factors, 0.1, correctness, classifier, held_out, of_ranks)
     tensors, _ = serialize.LINK_FACTORIZATION.write(predictor)
     broken = {key: tensor.clone() for key, tensor in tensors.items()}
     broken[name][0, 2] = 10
