@@ -22,8 +22,9 @@ import argparse
 import gzip
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -147,14 +148,28 @@ def _fb15k() -> dict[str, Links]:
 
 def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) -> None:
     """Both factorisations of a source, within the same time."""
-    part = "validation" if arguments.validation else "test"
     task = task_of(source, seed, arguments.validation)
-    stored_run = StoredRun.of(arguments.out, NAME, [source, budget, arguments.rank, seed, part])
-    progress = TerminalProgress(arguments.quiet)
     methods = {
         OURS: (task.given, LinkFactorizationConfig(rank=arguments.rank)),
         PLAIN: (task.links_alone, LinkFactorizationConfig(rank=arguments.rank, queries=PLAIN_QUERIES, answers=1)),
     }
+    scores = dict.fromkeys(methods, lambda fitted: rows_of(fitted.factors, task))
+    _measure_methods(methods, scores, source, source, budget, seed, arguments)
+
+
+def _measure_methods(
+    methods: Mapping[str, tuple[Triples, LinkFactorizationConfig]],
+    scores: Mapping[str, Callable[[Fitted], list[Row]]],
+    source: str,
+    setting: str,
+    budget: str,
+    seed: int,
+    arguments: argparse.Namespace,
+) -> None:
+    """Fit and score each method that has no stored result yet."""
+    part = "validation" if arguments.validation else "test"
+    stored_run = StoredRun.of(arguments.out, NAME, [setting, budget, arguments.rank, seed, part])
+    progress = TerminalProgress(arguments.quiet)
     done = {result.method for result in stored_run.results}
     for method, (triples, config) in methods.items():
         if method in done:
@@ -162,19 +177,12 @@ def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) 
         progress.say(f"{source}: {method}, {len(triples):,} triples, {budget}")
         begun = time.monotonic()
         fitted = fit(triples, config, seed, seconds_of(budget))
-        seconds = time.monotonic() - begun
-        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": config.rank, "asked": len(task.asked)}
+        seconds = round(time.monotonic() - begun, 1)
+        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": config.rank}
+        rows = scores[method](fitted)
         stored_run.add(
             Result(
-                NAME,
-                method,
-                rows_of(fitted.factors, task),
-                seed=seed,
-                part=part,
-                setting=source,
-                told=budget,
-                seconds=round(seconds, 1),
-                details=details,
+                NAME, method, rows, seed=seed, part=part, setting=setting, told=budget, seconds=seconds, details=details
             )
         )
     stored_run.end()
@@ -182,44 +190,25 @@ def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) 
 
 def measure_unseen(source: str, budget: str, seed: int, arguments: argparse.Namespace) -> None:
     """The ranks of links of entities that training never saw, and that it saw with the same triples."""
-    task = task_of(source, seed, arguments.validation)
-    part = "validation" if arguments.validation else "test"
-    stored_run = StoredRun.of(arguments.out, NAME, [source, budget, arguments.rank, seed, part, "unseen"])
-    questions = unseen_questions(task.given, seed)
-    config, progress = LinkFactorizationConfig(rank=arguments.rank), TerminalProgress(arguments.quiet)
-    done = {result.method for result in stored_run.results}
-    for method, triples in ((UNSEEN, questions.without), (SEEN, questions.with_given)):
-        if method in done:
-            continue
-        progress.say(f"{source}: {method}, {len(triples):,} triples, {budget}")
-        begun = time.monotonic()
-        fitted = fit(triples, config, seed, seconds_of(budget))
-        seconds = time.monotonic() - begun
-        known = Answers(task.given.links, len(triples.relations))
+    given = task_of(source, seed, arguments.validation).given
+    questions = unseen_questions(given, seed)
+    config = LinkFactorizationConfig(rank=arguments.rank)
+    methods = {UNSEEN: (questions.without, config), SEEN: (questions.with_given, config)}
+    known = Answers(given.links, len(given.relations))
+
+    def score(method: str, fitted: Fitted) -> list[Row]:
         found = [
-            _rank(fitted, triples, asked, given if method == UNSEEN else None, known)
-            for asked, given in zip(questions.asked, questions.given, strict=True)
+            _rank(fitted, methods[method][0], asked, placed_by if method == UNSEEN else None, known)
+            for asked, placed_by in zip(questions.asked, questions.given, strict=True)
         ]
-        of_questions = torch.tensor(found, dtype=torch.float64)
-        values = {"MRR": (1 / of_questions).mean()}
-        values |= {f"Hits@{most}": (of_questions <= most).double().mean() for most in (1, 3, 10)}
-        rows = [Row(name, float(value), len(of_questions)) for name, value in values.items()]
-        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": config.rank}
-        setting = f"{source}, entities {UNSEEN} in training"
-        stored_run.add(
-            Result(
-                NAME,
-                method,
-                rows,
-                seed=seed,
-                part=part,
-                setting=setting,
-                told=budget,
-                seconds=round(seconds, 1),
-                details=details,
-            )
-        )
-    stored_run.end()
+        ranks_of_questions = torch.tensor(found, dtype=torch.float64)
+        values = {"MRR": (1 / ranks_of_questions).mean()}
+        values |= {f"Hits@{most}": (ranks_of_questions <= most).double().mean() for most in (1, 3, 10)}
+        return [Row(name, float(value), len(found)) for name, value in values.items()]
+
+    scores = {method: partial(score, method) for method in methods}
+    setting = f"{source}, entities {UNSEEN} in training"
+    _measure_methods(methods, scores, source, setting, budget, seed, arguments)
 
 
 class Questions(NamedTuple):

@@ -30,15 +30,15 @@ def kept(tmp_path_factory) -> Path:
     """A source of cities, and a model of its links."""
     folder = tmp_path_factory.mktemp("links")
     source = folder / "cities.jsonl"
-    source.write_text("".join(json.dumps(one) + "\n" for one in [*map(country, range(8)), *map(city, range(64))]))
+    source.write_text("".join(json.dumps(entity) + "\n" for entity in [*map(country, range(8)), *map(city, range(64))]))
     kbdisk.train(source, preset="links", steps=1, out=f"{source}.links.kbdisk")
     return folder
 
 
 @pytest.fixture
 def place(kept, tmp_path, monkeypatch) -> Path:
-    for one in kept.iterdir():
-        (shutil.copytree if one.is_dir() else shutil.copy)(one, tmp_path / one.name)
+    for kept_path in kept.iterdir():
+        (shutil.copytree if kept_path.is_dir() else shutil.copy)(kept_path, tmp_path / kept_path.name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -57,7 +57,7 @@ def test_the_reasons_are_entities_with_the_same_link(place, run):
     _, out, _ = run("links", "cities.jsonl", "--id", "city3", "--path", "language", "--json", "-k", "1")
     [link] = json.loads(out)["links"]
     assert link["similar"]
-    speakers = {one["id"] for one in map(city, range(64)) if one.get("language") == {"@id": link["tail"]}}
+    speakers = {entity["id"] for entity in map(city, range(64)) if entity.get("language") == {"@id": link["tail"]}}
     assert set(link["similar"]) <= speakers
 
 
@@ -144,11 +144,11 @@ def test_the_links_held_out_in_training_are_scored_of_the_training_data(place, r
 def test_links_that_the_model_does_not_know_are_scored(place, run):
     test = [{"id": f"city{n}", "type": "City", "language": {"@id": f"language{n % 8}"}} for n in (3, 20)]
     test.append({"id": "city99", "type": "City", "language": {"@id": "language3"}})
-    Path("test.jsonl").write_text("".join(json.dumps(one) + "\n" for one in test))
+    Path("test.jsonl").write_text("".join(json.dumps(entity) + "\n" for entity in test))
     status, out, _ = run("evaluate", "cities.jsonl.links.kbdisk", "test.jsonl", "--links", "--json")
-    told = json.loads(out)
-    assert (status, told["left_out"]) == (0, 1)
-    assert (told["rows"][0]["n"], told["rows"][1]["hits_1"]) == (4, 1.0)
+    evaluated = json.loads(out)
+    assert (status, evaluated["left_out"]) == (0, 1)
+    assert (evaluated["rows"][0]["n"], evaluated["rows"][1]["hits_1"]) == (4, 1.0)
     status, out, _ = run("evaluate", "cities.jsonl.links.kbdisk", "test.jsonl", "--links")
     assert "2 links that cities.jsonl.links.kbdisk does not know" in out
 
@@ -174,7 +174,7 @@ def test_links_are_told_from_wrong_ones(place, run):
     true = [{"id": f"city{n}", "type": "City", "language": {"@id": f"language{n % 8}"}} for n in (3, 20)]
     wrong = [{"id": f"city{n}", "type": "City", "language": {"@id": f"language{(n + 3) % 8}"}} for n in range(20)]
     for name, rows in (("true.jsonl", true), ("wrong.jsonl", wrong)):
-        Path(name).write_text("".join(json.dumps(one) + "\n" for one in rows))
+        Path(name).write_text("".join(json.dumps(entity) + "\n" for entity in rows))
     arguments = ("evaluate", "cities.jsonl.links.kbdisk", "true.jsonl", "--links", "--negatives", "wrong.jsonl")
     status, out, _ = run(*arguments, "--json")
     assert (status, json.loads(out)["classified"]["n"]) == (0, 4)

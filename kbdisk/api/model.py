@@ -31,7 +31,7 @@ from kbdisk.model.likelihood import in_order, log_prob
 from kbdisk.notebook import html_table
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.schema import Schema, unknown_to
-from kbdisk.schemas.text.names import no_id, refuse_unmet
+from kbdisk.schemas.text.names import no_id
 from kbdisk.store.card import quality
 from kbdisk.store.folder import card, save
 from kbdisk.training.trained import Record, Trained
@@ -207,16 +207,9 @@ class Model:
         Entities of classes that the model does not have are left out; with `classes`, all others than these.
         """
         from kbdisk.api.vectors import EntityVectors
-        from kbdisk.inspection import is_class
 
-        loaded, wanted = self._loaded(kb), tuple(classes)
-        names = dict.fromkeys(name for entity in loaded.entities for name in entity.classes)
-        refuse_unmet(loaded.name, wanted, names)
-        chosen = [
-            entity
-            for entity in loaded.entities
-            if not wanted or any(is_class(name, one) for name in entity.classes for one in wanted)
-        ]
+        loaded = self._loaded(kb)
+        chosen = loaded.of_classes(tuple(classes)).entities
         known = [entity for entity in chosen if self.schema.class_of(entity) is not None]
         ids = [self.schema.id_of(entity) for entity in known]
         for id, count in Counter(ids).items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -18,9 +18,11 @@ from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
 from kbdisk.entity import Entity, Path, read_path, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
+from kbdisk.inspection import is_class
 from kbdisk.loaders import KB, format_row, load, named_by, together
 from kbdisk.loaders.naming import tells_apart
 from kbdisk.schemas.schema import Schema
+from kbdisk.schemas.text.names import refuse_unmet
 
 Knowledge: TypeAlias = Any  # a path, a list of dicts or entities, a frame, a Graph, a KB; or a list of several
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -41,6 +43,19 @@ class LoadedSource:
             return knowledge
         kbs = tuple(sources_of(knowledge))
         return cls(kbs, _merged(kbs) if len(kbs) > 1 else list(given_entities(kbs[0])))
+
+    def of_classes(self, wanted: Collection[str]) -> LoadedSource:
+        """Itself with the entities of the wanted classes alone; with all where none are named."""
+        if not wanted:
+            return self
+        present = dict.fromkeys(name for entity in self.entities for name in entity.classes)
+        refuse_unmet(self.name, wanted, present)
+        entities = [
+            entity
+            for entity in self.entities
+            if any(is_class(name, wanted_class) for name in entity.classes for wanted_class in wanted)
+        ]
+        return replace(self, entities=entities)
 
     @property
     def name(self) -> str:

@@ -81,11 +81,10 @@ def links(
 ) -> None:
     """Predict links of an entity of SOURCE: the likeliest targets of a property that are not known.
 
-    All links of SOURCE are factorised, together with its classes and values. A link is as
-    sure as the entity is likely to have one more such link, by what is recorded of others, times the probability that this
-    is the one, measured on links that were held out. Beside it stand the entities most like the one asked about, of those that have the same
-    link. Nothing is written into SOURCE. Exits with status 1 where --skip-errors skipped
-    something.
+    A factorisation of all links (ComplEx) predicts them, with classes and values as further nodes. The confidence of a
+    link is the probability that the entity has one more such link, by what is recorded of others, times the probability
+    that this is the one, calibrated on held-out links. Beside it stand the most similar entities that have the same
+    link. Nothing is written into SOURCE. Exits with status 1 where --skip-errors skipped something.
 
     \b
     kbdisk links kb.ttl --id http://example.org/ada --path spouse -k 3

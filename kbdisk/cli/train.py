@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,30 +176,13 @@ def _read(
         if not verbose:
             warnings.simplefilter("ignore", KBDiskWarning)  # kbdisk inspect shows what is odd in a source
         kbs = open_sources(sources, options, progress)
-        loaded = _keep_classes(LoadedSource.of(kbs), options["classes"])
+        loaded = LoadedSource.of(kbs).of_classes(options["classes"])
         known = kbs[0] if len(kbs) == 1 else loaded.entities
         inference = kbdisk.infer(known, classes=options["classes"]) if infers else None
     for kb in kbs:
         if kb.source is not None:
             kb.source.progress = None
     return loaded, inference
-
-
-def _keep_classes(loaded: LoadedSource, classes: tuple[str, ...]) -> LoadedSource:
-    """The entities of the wanted classes."""
-    from kbdisk.inspection import is_class
-    from kbdisk.schemas.text.names import refuse_unmet
-
-    if not classes:
-        return loaded
-    present = dict.fromkeys(name for entity in loaded.entities for name in entity.classes)
-    refuse_unmet(loaded.name, classes, present)
-    entities = [
-        entity
-        for entity in loaded.entities
-        if any(is_class(name, wanted) for name in entity.classes for wanted in classes)
-    ]
-    return replace(loaded, entities=entities)
 
 
 # ---------------------------------------------------------------- what is printed

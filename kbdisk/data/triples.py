@@ -203,6 +203,11 @@ class Answers:
         within = torch.arange(len(rows)) - (counts.cumsum(0) - counts).repeat_interleave(counts)
         return rows, self.tails[first[rows] + within]
 
+    def contains(self, triples: Tensor) -> Tensor:
+        """(m,) whether the tails of triples (m, 3) are known answers."""
+        rows, answers = self.of(triples[:, 0], triples[:, 1])
+        return torch.zeros(len(triples), dtype=torch.bool).index_fill(0, rows[answers == triples[rows, 2]], True)
+
 
 def leaks(links: Tensor, held_out: Tensor, relations: int, share: float = 0.9, least: int = 3) -> Tensor:
     """(n,) whether a link says the same as a held-out one: by the same or an inverse relation, in either direction.

@@ -120,8 +120,7 @@ def evaluate_links(
     """
     triples = Triples.of_links(list(links_of(schema, entities)))
     links = _known_links(predictor, triples)
-    rows, answers = predictor.known.of(links[:, 0], links[:, 1])
-    is_known = torch.zeros(len(links), dtype=torch.bool).index_fill(0, rows[answers == links[rows, 2]], True)
+    is_known = predictor.known.contains(links)
     left_out, new = len(triples) - len(links), links[~is_known]
     if len(new):
         classified = (
@@ -152,9 +151,7 @@ def _known_links(predictor: LinkPredictor, triples: Triples) -> Tensor:
 def _classified(predictor: LinkPredictor, links: Tensor, false: Triples) -> Classification:
     """How well links (m, 3) are told from false ones; of more, as many are drawn."""
     numbered = _known_links(predictor, false)
-    rows, answers = predictor.known.of(numbered[:, 0], numbered[:, 1])
-    is_known = torch.zeros(len(numbered), dtype=torch.bool).index_fill(0, rows[answers == numbered[rows, 2]], True)
-    numbered = numbered[~is_known]
+    numbered = numbered[~predictor.known.contains(numbered)]
     if not len(numbered):
         raise SchemaError("the false links", "expected some among entities that the model knows, got none.")
     generator = torch.Generator().manual_seed(0)

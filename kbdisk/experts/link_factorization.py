@@ -33,7 +33,7 @@ TRIAL_SHARE = 0.08  # of the time, for each of them
 FINAL_SHARE = 0.1  # of the time, with the held-out links
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
 MIN_HELD_OUT = 20  # of these, from which on the strength is chosen by them
-RATE, INITIAL_SCALE, TINY = 0.1, 0.1, 1e-10  # of Adagrad
+RATE, INITIAL_SCALE, EPSILON = 0.1, 0.1, 1e-10  # of Adagrad
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
@@ -121,7 +121,7 @@ class Factors:
                 gradient += times_conjugate(expected - wanted, matrix).sum(0, keepdim=True) / total
             squares += gradient * gradient
             rate = PLACING_RATE * (1 - step / PLACING_STEPS)
-            vector = vector - rate * gradient / (squares.sqrt() + TINY)
+            vector = vector - rate * gradient / (squares.sqrt() + EPSILON)
         return vector[0]
 
 
@@ -272,7 +272,7 @@ class FactorTrainer:
 def _descend(values: Tensor, squares: Tensor, gradient: Tensor) -> None:
     """One step of Adagrad, in place."""
     squares.addcmul_(gradient, gradient)
-    values.addcdiv_(gradient, squares.sqrt().add_(TINY), value=-RATE)
+    values.addcdiv_(gradient, squares.sqrt().add_(EPSILON), value=-RATE)
 
 
 class _Queries:
@@ -461,7 +461,7 @@ class LinkPredictor:
     def _norms(self) -> Tensor:
         """(E,) the lengths of the vectors of entities."""
         parts = self.factors.nodes[: len(self.triples.entities)].split(MAX_NODES)
-        return torch.cat([torch.zeros(0), *(part.float().norm(dim=1) for part in parts)]).clamp(min=TINY)
+        return torch.cat([torch.zeros(0), *(part.float().norm(dim=1) for part in parts)]).clamp(min=EPSILON)
 
     @cached_property
     def _counts(self) -> list[Tensor]:

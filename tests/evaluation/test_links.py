@@ -14,9 +14,9 @@ NONE = LinkClassifier(torch.zeros(5).double(), torch.zeros(1).double())
 
 def test_calibration_is_the_difference_of_probability_and_truth_by_ranges():
     probability = torch.tensor([0.95, 0.95, 0.15, 0.12], dtype=torch.float64)
-    told = classification(probability, torch.tensor([True, False, False, False]))
-    assert (told.n, told.accuracy) == (4, 0.75)
-    assert told.calibration_error == pytest.approx((0.9 + 0.27) / 4)
+    scored = classification(probability, torch.tensor([True, False, False, False]))
+    assert (scored.n, scored.accuracy) == (4, 0.75)
+    assert scored.calibration_error == pytest.approx((0.9 + 0.27) / 4)
 
 
 def test_scores_are_means_over_both_directions_and_by_property():

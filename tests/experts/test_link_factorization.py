@@ -13,9 +13,9 @@ from kbdisk.experts import link_factorization as links
 from kbdisk.experts import serialize
 from kbdisk.experts.config import LinkFactorizationConfig
 from kbdisk.experts.link_factorization import (
+    EPSILON,
     RATE,
     RELATION_WEIGHT,
-    TINY,
     Correctness,
     Factors,
     FactorTrainer,
@@ -86,7 +86,7 @@ def test_a_step_descends_the_gradient_that_autograd_finds():
         (nodes, trainer.nodes, nodes.grad),
         (relations, trainer.relations, relations.grad),
     ):
-        step = RATE * gradient / (gradient.abs() + TINY)  # the first step of Adagrad has the gradient's signs
+        step = RATE * gradient / (gradient.abs() + EPSILON)  # the first step of Adagrad has the gradient's signs
         assert torch.allclose(after, before - step, atol=1e-4)
 
 
@@ -267,7 +267,8 @@ def test_a_stored_predictor_predicts_the_same(tmp_path):
     assert torch.equal(read.triples.numbered, triples.numbered)
     relations = torch.zeros(40, dtype=torch.long)
     before, after = (
-        one.predict(one.factors.queries(torch.arange(40), relations), relations, none(), 3) for one in (predictor, read)
+        links_of.predict(links_of.factors.queries(torch.arange(40), relations), relations, none(), 3)
+        for links_of in (predictor, read)
     )
     assert torch.equal(before[0].nodes, after[0].nodes)
     assert torch.equal(before[1], after[1])

@@ -98,7 +98,7 @@ def test_a_missing_number_is_filled_by_what_is_propagated_and_the_reasons_say_so
     del village.tree["east"]
     asked = Model(model)
     completions = asked.complete(known, only=["east"], fill="all")
-    [completion] = [one for one in completions if one.entity.id == village.id]
+    [completion] = [filled for filled in completions if filled.entity.id == village.id]
     assert completion.filled["east",].value == pytest.approx(2000 + OFFSET + 0.5, abs=60)
     why = asked.why(village.id, "east", known)
     assert any("propagated" in predictor.name for predictor in why.predictors)
