@@ -22,7 +22,7 @@ MAX_STEPS = 1 << 18  # for a run of 80
 LONG = 6  # a repeat of at most so many rounds is no run
 REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
 ONE_CHARACTER = (_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _constants.IN)
-USUALLY_VISIBLE = " \t\n\rab_AZ09.,;:'\"`!?<>()[]{}/\\|@#$%^&*+-=~\x00\x7f\u00a0\u00e9\u2028\u0661\ud800"
+USUAL_CHARACTERS = " \t\n\rab_AZ09.,;:'\"`!?<>()[]{}/\\|@#$%^&*+-=~\x00\x7f\u00a0\u00e9\u2028\u0661\ud800"
 ALL = ("sub", "subn", "split", "finditer", "findall")
 
 
@@ -250,7 +250,7 @@ class Attack:
         singles = [step for step in _steps(self.machine.program) if step[0] == "SINGLE" and step[2]]
         said = {char for step in singles for char in _literals(self.machine.tree)}
         kinds: dict[tuple[bool, ...], str] = {}
-        for char in [*USUALLY_VISIBLE, *sorted(said)]:
+        for char in [*USUAL_CHARACTERS, *sorted(said)]:
             if not self.is_bytes or char < "\u0100":
                 kinds.setdefault(tuple(step[1].match(self._own(char)) is not None for step in singles), char)
         return list(kinds.values())
@@ -308,12 +308,12 @@ class Attack:
         state = _parser.State()
         state.flags = self.machine.pattern.flags
         own = _compiler.compile(_parser.SubPattern(state, [(op, argument)]))
-        said = (
+        candidates = (
             [chr(argument)]
             if op is _constants.LITERAL
-            else [*self.characters, *USUALLY_VISIBLE, *_literals([(op, argument)])]
+            else [*self.characters, *USUAL_CHARACTERS, *_literals([(op, argument)])]
         )
-        for char in said:
+        for char in candidates:
             if (not self.is_bytes or char < "\u0100") and own.match(self._own(char)):
                 return char
         raise NotImplementedError(f"no character for {op} {argument}")

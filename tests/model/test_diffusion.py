@@ -160,7 +160,7 @@ def test_balance_divides_each_slots_part_and_leaves_the_bound_as_it_is():
     world = World(SIZES[0])
     batch, balance = batch_of(world.draw(50)), torch.tensor([1.0, 2.0, 4.0])
     hidden = hide(batch, APART)
-    plain, balanced = (loss(Table(world), batch, hidden, balance=one) for one in (None, balance))
+    plain, balanced = (loss(Table(world), batch, hidden, balance=weights) for weights in (None, balance))
     parts = torch.zeros(3).index_add(0, batch.slot, plain.tokens * hidden.weight) / 50
     assert float(balanced.total) == pytest.approx(float((parts / balance).sum()))
     assert balanced.nats == plain.nats == plain.total
