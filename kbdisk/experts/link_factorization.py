@@ -27,13 +27,16 @@ from torch import Tensor
 from kbdisk.data.triples import Answers, Triples, held_out_links, with_inverses
 from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.config import LinkFactorizationConfig
+from kbdisk.model.optimizers import adagrad, has_native_bfloat16
 
-STRENGTHS = (0.005, 0.015, 0.05)  # of N3, of which the best for held-out links is taken
-TRIAL_SHARE = 0.08  # of the time, for each of them
+STRENGTHS = (0.005, 0.01, 0.02, 0.05)  # of N3, of which the best for held-out links is taken
+DEFAULT_STRENGTH = 0.01  # where too few links are held out
+TRIAL_SHARE = 0.05  # of the time, for each of them
 FINAL_SHARE = 0.1  # of the time, with the held-out links
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
 MIN_HELD_OUT = 20  # of these, from which on the strength is chosen by them
 RATE, INITIAL_SCALE, EPSILON = 0.1, 0.1, 1e-10  # of Adagrad
+TRIALS, MAIN, FINAL = (1.0, 1.0), (1.0, 0.3), (0.3, 0.02)  # the first and the last rate of a phase, in RATE
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
@@ -141,6 +144,8 @@ class FactorTrainer:
             torch.randn((2 * self.relations_count, 2 * config.rank), generator=self.generator) * INITIAL_SCALE
         )
         self.node_squares, self.relation_squares = torch.zeros_like(self.nodes), torch.zeros_like(self.relations)
+        self.precision = torch.bfloat16 if has_native_bfloat16(self.nodes.device) else torch.float32
+        self.rate = RATE
         self.epochs = 0
         self.learn_from(triples)
 
@@ -164,16 +169,22 @@ class FactorTrainer:
         self._steps: Iterator[tuple[_Queries, Tensor]] = iter(())
 
     def run(
-        self, seconds: float | None, epochs: int = UNLIMITED_EPOCHS, report: Callable[[float], None] | None = None
+        self,
+        seconds: float | None,
+        epochs: int = UNLIMITED_EPOCHS,
+        report: Callable[[float], None] | None = None,
+        rates: tuple[float, float] = (1.0, 1.0),
     ) -> None:
-        """Take steps for some seconds, or else for some epochs."""
+        """Take steps for some seconds, or else for some epochs, at a rate that goes from the first of `rates` to the last, in RATE."""
         start, first = time.monotonic(), self.epochs
         while True:
             spent = time.monotonic() - start
             if (seconds is not None and spent >= seconds) or (seconds is None and self.epochs >= first + epochs):
                 return
+            done = spent / seconds if seconds else (self.epochs - first) / epochs
+            self.rate = RATE * (rates[0] + (rates[1] - rates[0]) * done)
             if report is not None:
-                report(spent / seconds if seconds else (self.epochs - first) / epochs)
+                report(done)
             step = next(self._steps, None)
             if step is None:
                 self._steps = self._epoch()
@@ -197,16 +208,17 @@ class FactorTrainer:
         head, relation, rows, tail, counts = side.take(pieces)
         candidates, column, log_weight = self._candidates(side.candidates, tail)
         total = float(len(tail))
-        x, r, candidate_vectors = self.nodes[head], self.relations[relation], self.nodes[candidates]
-        queries = times(x, r)
+        x, r = self.nodes[head], self.relations[relation]
+        queries = times(x, r).to(self.precision)
+        candidate_vectors = self.nodes[candidates].to(self.precision)
         probabilities = queries @ candidate_vectors.T
         if log_weight is not None:
-            probabilities += log_weight
-        probabilities = probabilities.softmax(1).mul_(counts[:, None] / total)
+            probabilities += log_weight.to(self.precision)
+        probabilities = probabilities.softmax(1).mul_((counts[:, None] / total).to(self.precision))
         slots = rows * probabilities.shape[1] + column
-        probabilities.view(-1).index_add_(0, slots, torch.full_like(slots, -1 / total, dtype=probabilities.dtype))
+        probabilities.view(-1).index_add_(0, slots, torch.full_like(slots, -1 / total, dtype=self.precision))
         of_candidates = probabilities.T @ queries
-        of_queries = probabilities @ candidate_vectors
+        of_queries = (probabilities @ candidate_vectors).float()
         of_heads, of_relations = times_conjugate(of_queries, r), times_conjugate(of_queries, x)
         weight = self.strength * counts[:, None] / total
         of_heads += weight * gradient_of_cubes(x)
@@ -216,7 +228,7 @@ class FactorTrainer:
         parts = [(head, of_heads), (tail, of_tails)]
         parts += self._relation_prediction(head[rows], relation[rows], tail, total, relations_gradient)
         self._descend_nodes(candidates, of_candidates, parts)
-        _descend(self.relations, self.relation_squares, relations_gradient)
+        adagrad(self.relations, self.relation_squares, relations_gradient, self.rate)
 
     def _relation_prediction(
         self, head: Tensor, relation: Tensor, tail: Tensor, total: float, gradient: Tensor
@@ -253,26 +265,26 @@ class FactorTrainer:
     ) -> None:
         """One step of Adagrad of the nodes that have a gradient."""
         if isinstance(candidates, slice) and len(self.nodes) <= self.config.max_scored:
-            gradient = torch.zeros_like(self.nodes)
+            gradient = self._gradient
+            gradient[: candidates.start], gradient[candidates.stop :] = 0.0, 0.0
             gradient[candidates] = of_candidates
             for nodes, of_nodes in parts:
                 gradient.index_add_(0, nodes, of_nodes)
-            _descend(self.nodes, self.node_squares, gradient)
+            adagrad(self.nodes, self.node_squares, gradient, self.rate)
             return
         if isinstance(candidates, slice):
             candidates = torch.arange(candidates.start, candidates.stop)
         changed, place = torch.cat([candidates, *(nodes for nodes, _ in parts)]).unique(return_inverse=True)
         gradient = torch.zeros(len(changed), self.nodes.shape[1])
-        gradient.index_add_(0, place, torch.cat([of_candidates, *(of_nodes for _, of_nodes in parts)]))
+        gradient.index_add_(0, place, torch.cat([of_candidates.float(), *(of_nodes for _, of_nodes in parts)]))
         values, squares = self.nodes[changed], self.node_squares[changed]
-        _descend(values, squares, gradient)
+        adagrad(values, squares, gradient, self.rate)
         self.nodes[changed], self.node_squares[changed] = values, squares
 
-
-def _descend(values: Tensor, squares: Tensor, gradient: Tensor) -> None:
-    """One step of Adagrad, in place."""
-    squares.addcmul_(gradient, gradient)
-    values.addcdiv_(gradient, squares.sqrt().add_(EPSILON), value=-RATE)
+    @cached_property
+    def _gradient(self) -> Tensor:
+        """(N, 2R) written anew at each step: memory that is asked for at each step costs as much as the step itself."""
+        return torch.empty_like(self.nodes)
 
 
 class _Queries:
@@ -587,33 +599,34 @@ def fit(
 ) -> Fitted:
     """The factors of triples, within some seconds.
 
-    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on,
-    and at the end the held-out links are learnt too.
+    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on at
+    a falling rate, and at the end the held-out links are learnt too.
     """
     learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
     known = Answers(triples.links, len(triples.relations))
-    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else STRENGTHS[1:2]
+    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else (DEFAULT_STRENGTH,)
     done = 0.0
 
-    def train(trainer: FactorTrainer, share: float) -> None:
+    def train(trainer: FactorTrainer, share: float, rates: tuple[float, float]) -> None:
         def of_part(fraction: float) -> None:
             report(int(1000 * (done + share * min(fraction, 1.0))), 1000)
 
         nonlocal done
-        trainer.run(None if seconds is None else share * seconds, max(round(share * UNLIMITED_EPOCHS), 1), of_part)
+        epochs = max(round(share * UNLIMITED_EPOCHS), 1)
+        trainer.run(None if seconds is None else share * seconds, epochs, of_part, rates)
         done += share
 
     best, highest = FactorTrainer(learnt, config, strengths[0], seed), -1.0
     for strength in strengths if len(strengths) > 1 else ():  # one after the other, so that only two are in memory
         trainer = FactorTrainer(learnt, config, strength, seed)
-        train(trainer, TRIAL_SHARE)
+        train(trainer, TRIAL_SHARE, TRIALS)
         mean_rank = mean_reciprocal_rank(trainer.factors, held_out, known, triples)
         if mean_rank > highest:
             best, highest = trainer, mean_rank
-    train(best, 1 - done - FINAL_SHARE)
+    train(best, 1 - done - FINAL_SHARE, MAIN)
     predicted = _predicted(best.factors, held_out, known, triples)
     best.learn_from(triples)
-    train(best, FINAL_SHARE)
+    train(best, FINAL_SHARE, FINAL)
     return Fitted(best.factors.rounded(), best.strength, predicted, best.epochs)
 
 
