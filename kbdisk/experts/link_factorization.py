@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
+from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -47,6 +49,10 @@ MIN_PROBABILITY = 1e-9
 MOST_LIKE = 30  # entities that say whether one like them has a link at all
 CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false ones
 UNLIMITED_EPOCHS = 60  # where there is no time limit
+DEFAULT_RANK = 200  # without a time limit
+LARGER_RANKS = {400: 60, 800: 160}  # epochs that the default rank has time for, from which on a larger rank is better
+MAX_NUMBERS = 1 << 25  # of the vectors of all nodes at a larger rank
+MEASURED_STEPS = 7  # whose time says how many epochs there are
 
 
 def times(x: Tensor, y: Tensor) -> Tensor:
@@ -80,6 +86,11 @@ class Factors:
 
     nodes: Tensor
     relations: Tensor
+
+    @property
+    def rank(self) -> int:
+        """The complex numbers of a vector."""
+        return self.nodes.shape[1] // 2
 
     def rounded(self) -> Factors:
         """The factors in half precision, as they are stored and asked; all is computed in single precision."""
@@ -187,14 +198,19 @@ class FactorTrainer:
                 report(done)
             step = next(self._steps, None)
             if step is None:
-                self._steps = self._epoch()
+                self._steps = self.epoch()
                 self.epochs += 1
                 step = next(self._steps, None)
                 if step is None:
                     return
-            self._step(*step)
+            self.step(*step)
 
-    def _epoch(self) -> Iterator[tuple[_Queries, Tensor]]:
+    @property
+    def steps_of_epoch(self) -> int:
+        """How many steps an epoch has."""
+        return sum(-(-len(side.counts) // self.config.queries) for side in self.sides)
+
+    def epoch(self) -> Iterator[tuple[_Queries, Tensor]]:
         """The steps of one epoch: each its side, and pieces of queries."""
         steps = []
         for side in self.sides:
@@ -204,7 +220,8 @@ class FactorTrainer:
         for place in torch.randperm(len(steps), generator=self.generator).tolist():
             yield steps[place]
 
-    def _step(self, side: _Queries, pieces: Tensor) -> None:
+    def step(self, side: _Queries, pieces: Tensor) -> None:
+        """One step by some pieces of a side's queries."""
         head, relation, rows, tail, counts = side.take(pieces)
         candidates, column, log_weight = self._candidates(side.candidates, tail)
         total = float(len(tail))
@@ -590,6 +607,25 @@ class Fitted(NamedTuple):
     epochs: int
 
 
+def rank_of(triples: Triples, config: LinkFactorizationConfig, seed: int, seconds: float | None) -> int:
+    """The rank of the configuration; where that is 0 one that suits the number of nodes and the time, as measured by a few steps."""
+    if config.rank or seconds is None:
+        return config.rank or DEFAULT_RANK
+    trainer = FactorTrainer(triples, replace(config, rank=DEFAULT_RANK), DEFAULT_STRENGTH, seed)
+    times_of_steps = []
+    for step in islice(trainer.epoch(), MEASURED_STEPS):
+        start = time.monotonic()
+        trainer.step(*step)
+        times_of_steps.append(time.monotonic() - start)
+    if not times_of_steps:
+        return DEFAULT_RANK
+    epochs = seconds / (median(times_of_steps) * trainer.steps_of_epoch)
+    suitable = [
+        rank for rank, least in LARGER_RANKS.items() if epochs >= least and 2 * rank * triples.nodes <= MAX_NUMBERS
+    ]
+    return max([DEFAULT_RANK, *suitable])
+
+
 def fit(
     triples: Triples,
     config: LinkFactorizationConfig,
@@ -602,6 +638,7 @@ def fit(
     A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on at
     a falling rate, and at the end the held-out links are learnt too.
     """
+    config = replace(config, rank=rank_of(triples, config, seed, seconds))
     learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
     known = Answers(triples.links, len(triples.relations))
     strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else (DEFAULT_STRENGTH,)

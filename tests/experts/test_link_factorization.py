@@ -299,3 +299,28 @@ class NoCodec:
 
 def none() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+
+
+def test_the_rank_that_is_chosen_grows_with_the_time_and_shrinks_with_the_nodes(monkeypatch):
+    triples, chosen = ring(), LinkFactorizationConfig()
+    assert links.rank_of(triples, LinkFactorizationConfig(rank=8), 0, 1e9) == 8
+    assert links.rank_of(triples, chosen, 0, None) == links.DEFAULT_RANK
+    assert links.rank_of(triples, chosen, 0, 1e-9) == links.DEFAULT_RANK
+    assert links.rank_of(triples, chosen, 0, 1e9) == max(links.LARGER_RANKS)
+    monkeypatch.setattr(links, "MAX_NUMBERS", 40 * 2 * min(links.LARGER_RANKS))
+    assert links.rank_of(triples, chosen, 0, 1e9) == min(links.LARGER_RANKS)
+
+
+def test_the_rate_falls_over_the_epochs():
+    trainer = FactorTrainer(ring(), SMALL, 0.01, seed=0)
+    trainer.run(None, epochs=10, rates=(1.0, 0.5))
+    assert 0.5 * RATE <= trainer.rate < 0.6 * RATE
+
+
+def test_bfloat16_steps_go_where_float32_steps_go():
+    first, second = (FactorTrainer(ring(), SMALL, 0.01, seed=0) for _ in range(2))
+    first.precision, second.precision = torch.float32, torch.bfloat16
+    asked, known = with_inverses(ring().links, 2), Answers(ring().links, 2)
+    for trainer in (first, second):
+        trainer.run(None, epochs=60)
+        assert float((1 / ranks(trainer.factors, asked, known, 40)).mean()) > 0.9
