@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
+from kbdisk.experts.filled_columns import FilledColumns
 from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
@@ -41,6 +42,11 @@ class Examples:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
         parts = (table.index_select(1, columns)[rows] for table, rows in zip(self.tables, self.rows, strict=True))
         return torch.cat(list(parts))
+
+    def read(self, columns: FilledColumns) -> Tensor:
+        """(n, f + k) what was visible beside each value, with hidden numbers filled."""
+        parts = [columns(table[rows]) for table, rows in zip(self.tables, self.rows, strict=True)]
+        return torch.cat(parts)
 
 
 class OneHotExamples:

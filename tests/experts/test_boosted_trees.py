@@ -18,7 +18,8 @@ from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import Sides
-from kbdisk.experts.boosted_trees import Task, TimeLimit
+from kbdisk.experts.boosted_trees import Task
+from kbdisk.experts.boosting_pace import Pace
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
@@ -294,7 +295,7 @@ def label_task(entities: int, labels: int, numbers: int) -> Task:
     tokens = codec.encode(known)
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("kind",))
-    return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
+    return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
 
 
 def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
@@ -303,8 +304,8 @@ def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
     tokens = codec.encode(known)
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
-    task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
-    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, TimeLimit())
+    task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
+    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Pace())
     numbers = task.scale.unscaled(trees(task.features)[:, 0].numpy())
     truth = task.scale.unscaled(task.target.numpy())
     errors = abs(numbers - truth)[abs(truth) < 30]
@@ -315,7 +316,7 @@ def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
     part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
-    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, TimeLimit())
+    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Pace())
     probs = trees(task.features).softmax(1)
     assert (probs.argmax(1) == task.target)[kept].all()
     assert (probs[:, 1] < 0.01).all()
@@ -330,4 +331,4 @@ def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_dif
     task = replace(task, features=features, target=task.target.repeat(repeats), entities=task.entities.repeat(repeats))
     training = torch.arange(len(task.target)) % 5 != 2
     assert task.can_learn(training)
-    assert len(task.fit(training, 0, TimeLimit()).start) == labels
+    assert len(task.fit(training, 0, Pace()).start) == labels
