@@ -22,7 +22,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -53,24 +53,21 @@ from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
-from kbdisk.experts.filled_columns import Estimate, FilledColumns
+from kbdisk.experts.filled_columns import Estimate, FilledColumns, slots_worth_filling
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.model.estimates import decode_codes
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
-CPU = torch.device("cpu")
 MIN_TREE_VALUES = 20  # known values of a slot, below which it has no trees
 MIN_LABEL_COUNT = 50  # entities a label, below which many labels have no trees: regression is more accurate, and faster
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
-ESTIMATE_SHARE = float(
-    __import__("os").environ.get("EST", "0.3")
-)  # of the time, for trees whose predictions fill hidden numbers
-MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
+ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
+MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 MIN_LINE_VALUES = 20  # that both numbers are known of
 MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
@@ -303,31 +300,30 @@ def fit(
     begun, device = time.monotonic(), sides.training.slot.device
     examples = OneHotExamples(sides, config.values, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
-    cheapest_first = sorted(enough, key=lambda item: _estimated_cost(codec, config, *item))
+    cheapest_first = dict(sorted(enough, key=lambda item: _estimated_cost(codec, config, *item)))
 
-    def builders(
-        slots: Sequence[tuple[int, Examples]], estimates: Mapping[int, Estimate]
-    ) -> dict[int, Callable[[], Task | None]]:
-        return {
-            slot: partial(Task.build, codec, slot, values, examples.features, config, estimates)
-            for slot, values in slots
-        }
+    def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Callable[[], Task | None]]:
+        build = partial(Task.build, codec, features=examples.features, config=config, estimates=estimates)
+        return {slot: partial(build, slot, cheapest_first[slot]) for slot in slots}
 
+    worth = slots_worth_filling(examples.features, cheapest_first)
+    filled = [slot for slot in cheapest_first if slot in worth]
+    grown = Fitting(builders(filled, {}), seed, device)
     left = None if seconds is None else seconds - (time.monotonic() - begun)
-    numbers = [(slot, values) for slot, values in cheapest_first if codec.slots[slot].kind == NUMBER]
-    estimates: dict[int, Estimate] = {}
-    if len(numbers) > 1 and ESTIMATE_SHARE:
-        alone = Fitting(builders(numbers, {}), seed, device)
-        grown = alone.fit_first(None if left is None else ESTIMATE_SHARE * left, ignored)
-        estimates = {slot: Estimate.of(codec, slot, weighted.expert.to(CPU)) for (slot, _), weighted in grown.items()}
-    fitting = Fitting(builders(cheapest_first, estimates), seed, device)
+    share = ESTIMATE_SHARE * len(filled) / max(len(cheapest_first), 1)
+    alone = grown.fit_first(None if left is None else share * left, ignored)
+    estimates = {slot: Estimate.of(codec, slot, expert) for slot, expert in alone.items()}
+    fitting = Fitting(builders(cheapest_first, estimates), seed, device, pace=grown.pace)
     first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
+    unweighted = {
+        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in first.items()
+    }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
         end = None if seconds is None else time.monotonic() + seconds
         return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
-    return Candidates(examples.group(first), refitted)
+    return Candidates(examples.group(unweighted), refitted)
 
 
 def _estimated_cost(codec: Codec, config: BoostedTreesConfig, slot: int, values: Examples) -> int:
@@ -423,11 +419,11 @@ class Task:
         entities = torch.cat([numbers for side in sides for numbers in side.entities])
         return replace(self, features=features[encoded], target=target, entities=entities[encoded])
 
-    def expert(self, boosters: Sequence[Trees], device: torch.device) -> BoostedTrees:
+    def expert(self, boosters: Sequence[Trees]) -> BoostedTrees:
         """The average of some boosters."""
         share = torch.tensor(self.label_share, dtype=torch.float64)
         trees = Trees.averaged(boosters)
-        return BoostedTrees(trees, self.columns, self.labels, share, self.scale, self.line).to(device)
+        return BoostedTrees(trees, self.columns, self.labels, share, self.scale, self.line)
 
     def can_learn(self, training: Tensor) -> bool:
         """Whether targets and features differ among some of the values (n,), and other values are left."""
@@ -498,8 +494,8 @@ class Fitting:
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
     pace: Pace = field(default_factory=Pace)
 
-    def fit_first(self, seconds: float | None, report: Report) -> dict[SlotLevel, WeightedExpert]:
-        """The first booster of each slot, without a weight yet."""
+    def fit_first(self, seconds: float | None, report: Report) -> dict[int, BoostedTrees]:
+        """The first booster of each slot, on the CPU."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         count = len(self.builders)
         side_by_side = max(min(threads(), count), 1)
@@ -517,11 +513,7 @@ class Fitting:
                     workers.start(partial(self._fit, task, FIRST, training, limit, max(threads() // side_by_side, 1)))
                 report(done + 1, count)
         report(count, count)
-        return {
-            (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(self._expert(slot))
-            for slot in self.builders
-            if slot in self.tasks
-        }
+        return {slot: self._expert(slot) for slot in self.builders if slot in self.tasks}
 
     def _fit(self, task: Task, fold: int, training: Tensor, end: float, thread_count: int) -> None:
         begun = time.monotonic()
@@ -531,7 +523,7 @@ class Fitting:
 
     def _expert(self, slot: int) -> BoostedTrees:
         boosters = [trees for _, trees in sorted(self.boosters[slot].items())]
-        return self.tasks[slot].expert(boosters, self.device)
+        return self.tasks[slot].expert(boosters)
 
     def fit_folds(
         self,
@@ -561,7 +553,7 @@ class Fitting:
                     thread_count = max(threads() // side_by_side, 1)
                     workers.start(partial(self._fit, tasks[slot], fold, training, until, thread_count))
                 report(done, len(order))
-        return {key: replace(weighted, expert=self._expert(key[0])) for key, weighted in first.items()}
+        return {key: replace(weighted, expert=self._expert(key[0]).to(self.device)) for key, weighted in first.items()}
 
 
 FIRST = -1  # in the place of a fold

@@ -52,7 +52,7 @@ class Work:
     def cost(self, settings: Mapping[str, Any]) -> float:
         """Proportional to the time of a tree, about."""
         borders = int((self.distinct - 1).clamp(max=settings.get("border_count", BORDERS[0])).sum())
-        depth = settings["depth"]
+        depth: int = settings["depth"]
         rows = self.rows * len(self.distinct) * depth / TIMED_DEPTH
         return max(self.outputs * (rows + ROWS_OF_BORDER * borders * 2.0 ** (depth - TIMED_DEPTH)), 1.0)
 

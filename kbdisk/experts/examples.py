@@ -6,7 +6,7 @@ n values of one slot   F features   K labels
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -15,7 +15,6 @@ from torch import Generator, Tensor
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.filled_columns import FilledColumns
 from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
@@ -43,10 +42,9 @@ class Examples:
         parts = (table.index_select(1, columns)[rows] for table, rows in zip(self.tables, self.rows, strict=True))
         return torch.cat(list(parts))
 
-    def read(self, columns: FilledColumns) -> Tensor:
-        """(n, f + k) what was visible beside each value, with hidden numbers filled."""
-        parts = [columns(table[rows]) for table, rows in zip(self.tables, self.rows, strict=True)]
-        return torch.cat(parts)
+    def read(self, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """(n, f) what a function of all features (n, F) gives, of what was visible beside each value."""
+        return torch.cat([read(table[rows]) for table, rows in zip(self.tables, self.rows, strict=True)])
 
 
 class OneHotExamples:

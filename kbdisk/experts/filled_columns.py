@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
+from kbdisk.experts.examples import Examples
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 
-MIN_KNOWN_SHARE = 0.3  # of the entities with a property, that have a number which is filled for it
+MIN_KNOWN_SHARE = 0.5  # of the entities with a property, that have a number which is filled for it
 
 
 class PredictsNumbers(Protocol):
@@ -84,20 +85,31 @@ class FilledColumns:
     def with_estimates(
         self, features: OneHotFeatures, known: Tensor, estimates: Mapping[int, Estimate]
     ) -> FilledColumns:
-        """With those estimates, by slot, of numbers that are known (n, f) often enough, though not always."""
-        share = known.double().mean(0)
-        filled = {
-            place: estimates[slot]
-            for place, (slot, label) in enumerate(
-                zip(
-                    features.slot.cpu()[self.columns].tolist(), features.label.cpu()[self.columns].tolist(), strict=True
-                )
-            )
-            if label < 0 and slot in estimates and share[place] >= MIN_KNOWN_SHARE
-        }
-        return replace(self, estimates=filled)
+        """With those estimates, by slot, of numbers that are worth filling by where they are known (n, f)."""
+        slots = features.slot.cpu()[self.columns].tolist()
+        filled = worth_filling(known) & (features.label.cpu()[self.columns] < 0)
+        places = filled.nonzero()[:, 0].tolist()
+        return replace(self, estimates={at: estimates[slots[at]] for at in places if slots[at] in estimates})
 
     def to(self, device: torch.device) -> FilledColumns:
         """The same on a device."""
         estimates = {place: estimate.to(device) for place, estimate in self.estimates.items()}
         return FilledColumns(self.columns.to(device), self.own.to(device), estimates)
+
+
+def worth_filling(known: Tensor) -> Tensor:
+    """(f,) the columns that are known (n, f) often enough, though not always."""
+    share = known.double().mean(0)
+    return (share >= MIN_KNOWN_SHARE) & (share < 1)
+
+
+def slots_worth_filling(features: OneHotFeatures, examples: Mapping[int, Examples]) -> set[int]:
+    """The slots of numbers that are worth filling for another slot, by the examples of each."""
+    columns = (features.label.cpu() < 0).nonzero()[:, 0]
+    slots = features.slot.cpu()[columns]
+    worth: set[int] = set()
+    for slot, of_slot in examples.items():
+        others = slots != slot
+        filled = worth_filling(~of_slot.features(columns[others]).isnan())
+        worth |= set(slots[others][filled].tolist())
+    return worth

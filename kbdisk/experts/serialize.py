@@ -381,6 +381,7 @@ def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel
         columns = weighted.expert.columns
         for place, estimate in columns.estimates.items():
             slot = int(slots[columns.columns[place]])
+            assert isinstance(estimate.expert, BoostedTrees)
             every[slot, ESTIMATES] = WeightedExpert.unweighted(estimate.expert)
     properties = {key: _trees(weighted) for key, weighted in every.items()}
     return _write_one_hot(group), properties

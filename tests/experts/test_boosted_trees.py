@@ -176,10 +176,38 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
+def weighted_trees(model: Trained) -> list:
+    """The slot and the trees of each property."""
+    return [(slot, weighted) for (slot, _), weighted in sorted(model.experts["boosted_trees"].experts.items())]
+
+
+def test_an_opened_model_fills_the_same_hidden_numbers(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    table = torch.full((50, len(model.experts["boosted_trees"].featurizer)), torch.nan)
+    table[:, ::2] = torch.randn(50, (table.shape[1] + 1) // 2, generator=torch.Generator().manual_seed(0))
+    filled = 0
+    for (slot, weighted), (same, opened) in zip(weighted_trees(model), weighted_trees(again), strict=True):
+        assert slot == same
+        assert weighted.expert.columns.estimates.keys() == opened.expert.columns.estimates.keys()
+        torch.testing.assert_close(opened.expert.columns(table), weighted.expert.columns(table), equal_nan=True)
+        filled += len(opened.expert.columns.estimates)
+    assert filled
+
+
+def test_trees_without_those_that_fill_their_numbers_are_refused(model, tmp_path):
+    tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
+    without = {name: tensor for name, tensor in tensors.items() if name.split(".")[1:2] != [str(serialize.ESTIMATES)]}
+    assert len(without) < len(tensors)
+    (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(without))
+    with pytest.raises(ValueError, match="makes no sense"):
+        serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
+
+
+@pytest.mark.parametrize("name", ["columns", "column", "filled", "leaves", "border", "start", "around"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
-    slot = min(model.experts["boosted_trees"].slots)
+    slot = next(slot for slot, weighted in weighted_trees(model) if weighted.expert.columns.estimates)
     tensors[f"{slot}.0.{name}"] = (
         tensors[f"{slot}.0.{name}"][:1]
         if name in ("border", "leaves")
