@@ -68,7 +68,7 @@ CODE: Mapping[str, Sequence[Any]] = {  # expert -> the files, classes and functi
     "label_regression": ("label_regression.py",),
     "boosted_trees": (
         "boosted_trees.py",
-        "boosting_pace.py",
+        "boosting_time.py",
         "catboost.py",
         "feature_screening.py",
         "filled_columns.py",

@@ -47,7 +47,7 @@ from kbdisk.experts.base import (
     WeightedExpert,
     ignored,
 )
-from kbdisk.experts.boosting_pace import Pace, SideBySide, Work
+from kbdisk.experts.boosting_time import SideBySide, Timing, Work
 from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, threads, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
@@ -313,7 +313,7 @@ def fit(
     share = ESTIMATE_SHARE * len(filled) / max(len(cheapest_first), 1)
     alone = grown.fit_first(None if left is None else share * left, ignored)
     estimates = {slot: Estimate.of(codec, slot, expert) for slot, expert in alone.items()}
-    fitting = Fitting(builders(cheapest_first, estimates), seed, device, pace=grown.pace)
+    fitting = Fitting(builders(cheapest_first, estimates), seed, device, timing=grown.timing)
     first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
     unweighted = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in first.items()
@@ -432,7 +432,7 @@ class Task:
         return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
     def fit(
-        self, training: Tensor, seed: int, pace: Pace, end: float = math.inf, thread_count: int | None = None
+        self, training: Tensor, seed: int, timing: Timing, end: float = math.inf, thread_count: int | None = None
     ) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
@@ -452,7 +452,7 @@ class Task:
         start = log_shares(self.target[training], K)
         pools = self._pool(training, used, start), self._pool(validation, used, start)
         work = Work.of(self.features[training], max(K, 1))
-        trees = Trees.of(pace.fit(settings, pools, work, end)).among(used, len(start))
+        trees = Trees.of(timing.fit(settings, pools, work, end)).among(used, len(start))
         unit = 1 if K else STEEPNESS
         return replace(trees, leaves=trees.leaves / unit, start=trees.start / unit + start)
 
@@ -492,14 +492,14 @@ class Fitting:
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
     boosters: dict[int, dict[int, Trees]] = field(default_factory=dict)  # by slot and fold; the first has none: FIRST
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
-    pace: Pace = field(default_factory=Pace)
+    timing: Timing = field(default_factory=Timing)
 
     def fit_first(self, seconds: float | None, report: Report) -> dict[int, BoostedTrees]:
         """The first booster of each slot, on the CPU."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         count = len(self.builders)
         side_by_side = max(min(threads(), count), 1)
-        with SideBySide(side_by_side, self.pace.stopping) as workers:
+        with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (slot, build) in enumerate(self.builders.items()):
                 if time.monotonic() >= end:
                     break
@@ -517,7 +517,7 @@ class Fitting:
 
     def _fit(self, task: Task, fold: int, training: Tensor, end: float, thread_count: int) -> None:
         begun = time.monotonic()
-        self.boosters[task.slot][fold] = task.fit(training, self.seed + fold + 1, self.pace, end, thread_count)
+        self.boosters[task.slot][fold] = task.fit(training, self.seed + fold + 1, self.timing, end, thread_count)
         if fold == FIRST:
             self.fit_seconds[task.slot] = time.monotonic() - begun
 
@@ -545,7 +545,7 @@ class Fitting:
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
         until = math.inf if end is None else end
         side_by_side = max(min(threads(), len(order)), 1)
-        with SideBySide(side_by_side, self.pace.stopping) as workers:
+        with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (fold, slot) in enumerate(order, 1):
                 workers.wait_for_a_thread()
                 training = folds[slot] != fold

@@ -19,7 +19,7 @@ from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import Sides
 from kbdisk.experts.boosted_trees import Task
-from kbdisk.experts.boosting_pace import Pace
+from kbdisk.experts.boosting_time import Timing
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
@@ -333,7 +333,7 @@ def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
     task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
-    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Pace())
+    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Timing())
     numbers = task.scale.unscaled(trees(task.features)[:, 0].numpy())
     truth = task.scale.unscaled(task.target.numpy())
     errors = abs(numbers - truth)[abs(truth) < 30]
@@ -344,7 +344,7 @@ def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
     part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
-    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Pace())
+    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Timing())
     probs = trees(task.features).softmax(1)
     assert (probs.argmax(1) == task.target)[kept].all()
     assert (probs[:, 1] < 0.01).all()
@@ -359,4 +359,4 @@ def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_dif
     task = replace(task, features=features, target=task.target.repeat(repeats), entities=task.entities.repeat(repeats))
     training = torch.arange(len(task.target)) % 5 != 2
     assert task.can_learn(training)
-    assert len(task.fit(training, 0, Pace()).start) == labels
+    assert len(task.fit(training, 0, Timing()).start) == labels

@@ -57,7 +57,7 @@ class Work:
         return max(self.outputs * (rows + ROWS_OF_BORDER * borders * 2.0 ** (depth - TIMED_DEPTH)), 1.0)
 
 
-class Pace:
+class Timing:
     """The seconds of a tree, by the boosters before, and the settings that fit into the time that there is."""
 
     def __init__(self) -> None:

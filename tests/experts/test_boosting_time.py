@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.experts.boosting_pace import BORDERS, MIN_TREES, SideBySide, Work, planned
+from kbdisk.experts.boosting_time import BORDERS, MIN_TREES, SideBySide, Work, planned
 
 SETTINGS = {"iterations": 1000, "depth": 6, "learning_rate": 0.06}
 
