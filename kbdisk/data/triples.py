@@ -145,6 +145,14 @@ class Triples:
         """(P,) whether the targets of a relation are entities."""
         return torch.tensor([relation.is_link for relation in self.relations], dtype=torch.bool)
 
+    @cached_property
+    def is_set(self) -> Tensor:
+        """(P,) whether some head has several tails: the members of a set, or classes. Ranges of numbers are none."""
+        pairs, counts = self.numbered[:, :2].unique(dim=0, return_counts=True)
+        is_set = torch.zeros(len(self.relations), dtype=torch.bool).index_fill(0, pairs[counts > 1, 1], True)
+        is_number = [not relation.is_link and relation.path in self.edges for relation in self.relations]
+        return is_set & ~torch.tensor(is_number, dtype=torch.bool)
+
     @property
     def links(self) -> Tensor:
         """(n, 3) the triples whose tail is an entity."""

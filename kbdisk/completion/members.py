@@ -1,0 +1,257 @@
+"""Further members of sets that have some, and further classes of entities, by a linear autoencoder of the source at hand.
+
+The autoencoder (experts/linear_autoencoder.py) scores an entity by the weights of all others. So its trial needs no data that is
+kept from it. Each set is asked for a further member twice:
+
+    whole     as it is: whatever is proposed counts as wrong, though the source may lack it
+    hidden    with a random member hidden, where it has several: right is the hidden one
+
+Presence, that there is a further member, is calibrated on both; correctness, that it is the proposed one, on hidden ones. The same
+trial says of which properties writing further members is a gain (decide.py).
+
+Classes are the members of such a set, too. An entity may have none: then presence is 1, and correctness is calibrated on
+entities whose only class is hidden. Classes that it has already by the hierarchy are not proposed, nor those that exclude its
+own (`ClassRelations`).
+
+n sets   C members of a property
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from kbdisk.completion.gaps import Gap
+from kbdisk.completion.predictions import Prediction
+from kbdisk.data.codec import Codec
+from kbdisk.data.parse import Reading
+from kbdisk.data.superclasses import ClassRelations
+from kbdisk.data.triples import TYPE, Relation, Triples
+from kbdisk.entity import Link, Path
+from kbdisk.evaluation.calibration import Calibration, Outcome
+from kbdisk.experts.linear_autoencoder import LinearAutoencoder
+from kbdisk.model.estimates import Estimate
+
+MAX_SETS_TRIED = 1000  # of a property
+MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
+MAX_SIMILAR = 3  # entities that are named as a reason
+MIN_CHANCE, MAX_CHANCE = 1e-3, 0.999  # that a score stands for
+COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
+SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
+NO_MEMBER = "no further member to learn from"
+
+
+class SetToExtend(NamedTuple):
+    """A set of an entity, and the gap of a further member."""
+
+    reading: Reading
+    gap: Gap
+
+
+class Proposed(NamedTuple):
+    """A member that is proposed for a set."""
+
+    member: Any
+    chance: float  # by its score, before it is calibrated
+
+
+@dataclass(frozen=True)
+class FurtherMembers:
+    """The members that are proposed for sets, and the calibration of their confidence."""
+
+    proposed: Mapping[tuple[str, Path], Sequence[Proposed]] = field(default_factory=dict)  # by entity and property
+    calibration: Calibration = Calibration()
+
+    @classmethod
+    def of(
+        cls,
+        codec: Codec,
+        readings: Sequence[Reading],
+        sets: Iterable[SetToExtend],
+        class_relations: ClassRelations,
+        seed: int,
+    ) -> Self:
+        """The further members of sets of some entities; `readings` are all of their source."""
+        by_path: dict[Path, list[SetToExtend]] = defaultdict(list)
+        for to_extend in sets:
+            by_path[to_extend.gap.path].append(to_extend)
+        if not by_path:
+            return cls()
+        triples = without_copied_classes(Triples.of(codec.schema, readings))
+        autoencoder = LinearAutoencoder.fit(triples)
+        proposed: dict[tuple[str, Path], Sequence[Proposed]] = {}
+        outcomes: list[Outcome] = []
+        for path, of_path in by_path.items():
+            relation = relation_at(triples, path)
+            if relation is None:
+                continue
+            sets_of_property = SetsOfProperty(
+                triples, autoencoder, relation, of_path, class_relations if path == TYPE else None
+            )
+            proposed |= sets_of_property.proposed()
+            outcomes += sets_of_property.outcomes(codec, random.Random(f"{seed} {path}"))
+        return cls(proposed, Calibration.fit(outcomes) if outcomes else Calibration())
+
+    def prediction(self, id: str, gap: Gap, rejected: Sequence[Any] = ()) -> Prediction:
+        """The prediction of a further member of a set: the likeliest one that no person has rejected."""
+        best = next((other for other in self.proposed.get((id, gap.path), ()) if other.member not in rejected), None)
+        if best is None:
+            return Prediction(gap, NO_MEMBER)
+        estimate = Estimate(entity=0, slot=0, token=0, value=best.member, confidence=best.chance)
+        presence = best.chance if gap.members else None
+        return Prediction(gap, "", presence, {gap.path: best.member}, {gap.path: estimate}, tokens={gap.path: 0})
+
+
+def relation_at(triples: Triples, path: Path) -> int | None:
+    """The number of the relation of a set; None where no entity has several members."""
+    numbers = (triples.relation_of.get(Relation(path, is_link)) for is_link in (True, False))
+    number = next((number for number in numbers if number is not None), None)
+    is_learnt = number is not None and (path == TYPE or bool(triples.is_set[number]))
+    return number if is_learnt else None
+
+
+def without_copied_classes(triples: Triples) -> Triples:
+    """The triples without classes, where these are a copy of a property, as in Wikidata: they would tell its hidden members."""
+    of_classes = triples.relation_of.get(Relation(TYPE, False))
+    if of_classes is None:
+        return triples
+    is_class = triples.numbered[:, 1] == of_classes
+    names = [str(triples.values[node - len(triples.entities)][1]) for node in triples.numbered[is_class, 2].tolist()]
+    classes = set(zip(triples.numbered[is_class, 0].tolist(), names, strict=True))
+    links = triples.links
+    is_copy = torch.tensor([(head, triples.entities[tail]) in classes for head, _, tail in links.tolist()])
+    copies, counts = (torch.bincount(relations) for relations in (links[is_copy.bool(), 1], links[:, 1]))
+    share = copies / counts[: len(copies)].clamp(min=1)
+    return triples.only(~is_class) if bool((share >= COPY_SHARE).any()) else triples
+
+
+class SetsOfProperty:
+    """The sets of one property, or the classes of entities."""
+
+    def __init__(
+        self,
+        triples: Triples,
+        autoencoder: LinearAutoencoder,
+        relation: int,
+        sets: Sequence[SetToExtend],
+        class_relations: ClassRelations | None,
+    ) -> None:
+        """`class_relations` are those between classes, where these are the members."""
+        self.triples, self.autoencoder, self.relation, self.sets = triples, autoencoder, relation, sets
+        self.heads = torch.tensor([triples.number_of[to_extend.reading.id] for to_extend in sets], dtype=torch.long)
+        of_relation = triples.numbered[triples.numbered[:, 1] == relation]
+        self.counts = torch.bincount(of_relation[:, 2], minlength=triples.nodes)
+        self.known: dict[int, list[int]] = defaultdict(list)  # members by entity
+        for head, _, tail in of_relation.tolist():
+            self.known[head].append(tail)
+        self.class_relations = class_relations
+
+    def proposed(self) -> Iterator[tuple[tuple[str, Path], Sequence[Proposed]]]:
+        """For each set its likeliest further members."""
+        members, scores = self._scores(self.heads, [self.known[head] for head in self.heads.tolist()])
+        best = scores.topk(min(MAX_PROPOSED, len(members)), 1)
+        for (reading, gap), values, places in zip(self.sets, best.values.tolist(), best.indices.tolist(), strict=True):
+            found = [
+                Proposed(self._member(int(members[place]), gap), chance_of(value))
+                for value, place in zip(values, places, strict=True)
+                if value > -torch.inf
+            ]
+            yield (reading.id, gap.path), found
+
+    def _member(self, node: int, gap: Gap) -> Any:
+        """A member as the others are."""
+        if node >= len(self.triples.entities):
+            label = self.triples.values[node - len(self.triples.entities)][1]
+            return Link(str(label)) if gap.path == TYPE else label
+        id = self.triples.entities[node]
+        return id if isinstance(gap.members[0], str) else Link(id)
+
+    def _scores(
+        self, heads: Tensor, visible: Sequence[Sequence[int]], hidden: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(C,) members, and (n, C) their scores; -inf for those that cannot be proposed. `visible` are those of each entity."""
+        members, score, is_known = self.autoencoder.scores(self.relation, heads, hidden)
+        score = score.masked_fill(is_known | (members == heads[:, None]), -torch.inf)
+        if self.class_relations is not None:
+            self._restrict_to_classes(members, score, visible)
+        return members, score
+
+    def _restrict_to_classes(self, members: Tensor, score: Tensor, visible: Sequence[Sequence[int]]) -> None:
+        """Leave out the classes that do not go with the visible ones, and prefer specific ones, in place."""
+        assert self.class_relations is not None
+        names = [self._class_name(node) for node in members.tolist()]
+        excluded: dict[tuple[int, ...], Tensor] = {}
+        for row, of_entity in enumerate(visible):
+            key = tuple(sorted(of_entity))
+            if key not in excluded:
+                own = [self._class_name(node) for node in key]
+                excluded[key] = torch.tensor([self.class_relations.excludes(name, own) for name in names])
+            score[row].masked_fill_(excluded[key].bool(), -torch.inf)
+        below = self.class_relations.below(names)
+        for row, best in enumerate(score.argmax(1).tolist() if len(names) else ()):
+            lower = [place for place in below[best] if score[row, place] >= SPECIFIC_SHARE * score[row, best]]
+            if lower and score[row, best] > 0:
+                chosen = max(lower, key=lambda place: float(score[row, place]))
+                score[row, chosen], score[row, best] = score[row, best].clone(), -torch.inf
+
+    def _class_name(self, node: int) -> str:
+        return str(self.triples.values[node - len(self.triples.entities)][1])
+
+    # ------------------------------------------------------------ the trial
+
+    def outcomes(self, codec: Codec, generator: random.Random) -> Iterator[Outcome]:
+        """The outcomes of the trial: of each set as it is, and with a member hidden."""
+        places = list(range(len(self.sets)))
+        if len(places) > MAX_SETS_TRIED:
+            places = sorted(generator.sample(places, MAX_SETS_TRIED))
+        least = 1 if self.class_relations is not None else 2
+        whole = [place for place in places if self.known[int(self.heads[place])]]
+        with_hidden = [place for place in places if len(self.known[int(self.heads[place])]) >= least]
+        hidden = [generator.choice(self.known[int(self.heads[place])]) for place in with_hidden]
+        yield from self._outcomes(codec, whole, [None] * len(whole))
+        yield from self._outcomes(codec, with_hidden, hidden)
+
+    def _outcomes(self, codec: Codec, places: Sequence[int], hidden: Sequence[int | None]) -> Iterator[Outcome]:
+        """The outcomes of some sets, each with a hidden member or none."""
+        heads = self.heads[places]
+        visible = [
+            [node for node in self.known[head] if node != node_hidden]
+            for head, node_hidden in zip(heads.tolist(), hidden, strict=True)
+        ]
+        has_hidden = bool(hidden) and hidden[0] is not None
+        members, scores = self._scores(heads, visible, torch.tensor(hidden) if has_hidden else None)
+        if not len(members):
+            return
+        best = scores.max(1)
+        usual = self.counts[members].where(scores > -torch.inf, -1).argmax(1)
+        for place, of_set, node_hidden, score, proposed, constant in zip(
+            places,
+            visible,
+            hidden,
+            best.values.tolist(),
+            members[best.indices].tolist(),
+            members[usual].tolist(),
+            strict=True,
+        ):
+            reading, gap = self.sets[place]
+            is_hidden = node_hidden is not None
+            is_stated = score > -torch.inf
+            yield Outcome(
+                codec.learnt_as(reading.class_name, gap.path) if gap.path != TYPE else (reading.class_name, "@type"),
+                chance_of(score) if of_set else None,
+                chance_of(score) if is_stated else None,
+                float(is_stated and proposed == node_hidden) if is_hidden else None,
+                float(constant == node_hidden) if is_hidden else None,
+                class_name=reading.class_name,
+            )
+
+
+def chance_of(score: float) -> float:
+    """The probability that a score stands for, before it is calibrated."""
+    return min(max(score, MIN_CHANCE), MAX_CHANCE)
