@@ -97,6 +97,8 @@ def _show(console: Console, facts: Mapping[str, Any], summary: Summary, drift: D
         console.print()
     for line in _rule_lines(rows):
         console.print(Text(line), soft_wrap=True)
+    if summary.members:
+        console.print(Text(_describe_members(summary)), soft_wrap=True)
     if drift:
         show_drift(console, drift)
         console.print()
@@ -200,6 +202,19 @@ def _rule_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield f"and by {counted(len(counts) - MAX_RULES_SHOWN, 'rule', 'rules')} more: --json has them all"
 
 
+def _describe_members(summary: Summary) -> str:
+    """How many members were added to sets with some, of which properties, and the precision that was measured."""
+    rows = summary.extended()
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[show_pattern(row.path)] += row.members
+    named = [f"{count:,} of {name}" for name, count in counts.most_common(MAX_NAMES_SHOWN)]
+    more = f" and {len(counts) - MAX_NAMES_SHOWN} more" if len(counts) > MAX_NAMES_SHOWN else ""
+    precision = summary.members_measured
+    measured = "" if precision is None else f"; of held-out members with such a confidence {100 * precision:.0f} % were right"
+    return f"{counted(summary.members, 'member', 'members')} added to sets that have some: {', '.join(named)}{more}{measured}"
+
+
 def _describe_unlike(summary: Summary) -> str:
     """How many entities are unlike those that the model learnt from, and the most frequent differences."""
     reasons = [reason for reason, _ in summary.unlike_in.most_common()]
@@ -221,6 +236,7 @@ def _describe_other_gaps(gaps: Counter[Path], what: str) -> str:
 def _describe_outcome(facts: Mapping[str, Any], summary: Summary) -> str:
     """The last line."""
     values = f"{counted(summary.filled, 'gap', 'gaps')} of {summary.missing:,} filled"
+    values += f", {counted(summary.members, 'member', 'members')} added" if summary.members else ""
     if facts["target"] is None and facts.get("review"):
         return f"nothing was written but {facts['review']}: {values} there, to decide on"
     if facts["target"] is None and facts.get("predictions", {}).get("saved"):

@@ -28,15 +28,14 @@ import torch
 from torch import Tensor
 
 from kbdisk.completion.gaps import Gap
-from kbdisk.completion.predictions import Prediction
 from kbdisk.data.codec import Codec
 from kbdisk.data.parse import Reading
 from kbdisk.data.superclasses import ClassRelations
-from kbdisk.data.triples import TYPE, Relation, Triples
-from kbdisk.entity import Link, Path
+from kbdisk.data.triples import Relation, Triples
+from kbdisk.entity import CLASSES, Link, Path, show
 from kbdisk.evaluation.calibration import Calibration, Outcome
+from kbdisk.evaluation.intervals import Key
 from kbdisk.experts.linear_autoencoder import LinearAutoencoder
-from kbdisk.model.estimates import Estimate
 
 MAX_SETS_TRIED = 1000  # of a property
 MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
@@ -44,7 +43,11 @@ MAX_SIMILAR = 3  # entities that are named as a reason
 MIN_CHANCE, MAX_CHANCE = 1e-3, 0.999  # that a score stands for
 COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
 SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
-NO_MEMBER = "no further member to learn from"
+
+
+def member_key(codec: Codec, class_name: str, path: Path) -> Key:
+    """The property that further members of a set of a class are learnt as."""
+    return ("", show(CLASSES)) if path == CLASSES else codec.learnt_as(class_name, path)
 
 
 class SetToExtend(NamedTuple):
@@ -92,33 +95,28 @@ class FurtherMembers:
             if relation is None:
                 continue
             sets_of_property = SetsOfProperty(
-                triples, autoencoder, relation, of_path, class_relations if path == TYPE else None
+                triples, autoencoder, relation, of_path, class_relations if path == CLASSES else None
             )
             proposed |= sets_of_property.proposed()
             outcomes += sets_of_property.outcomes(codec, random.Random(f"{seed} {path}"))
         return cls(proposed, Calibration.fit(outcomes) if outcomes else Calibration())
 
-    def prediction(self, id: str, gap: Gap, rejected: Sequence[Any] = ()) -> Prediction:
-        """The prediction of a further member of a set: the likeliest one that no person has rejected."""
-        best = next((other for other in self.proposed.get((id, gap.path), ()) if other.member not in rejected), None)
-        if best is None:
-            return Prediction(gap, NO_MEMBER)
-        estimate = Estimate(entity=0, slot=0, token=0, value=best.member, confidence=best.chance)
-        presence = best.chance if gap.members else None
-        return Prediction(gap, "", presence, {gap.path: best.member}, {gap.path: estimate}, tokens={gap.path: 0})
+    def best(self, id: str, path: Path, rejected: Sequence[Any] = ()) -> Proposed | None:
+        """The likeliest further member of a set that no person has rejected."""
+        return next((other for other in self.proposed.get((id, path), ()) if other.member not in rejected), None)
 
 
 def relation_at(triples: Triples, path: Path) -> int | None:
     """The number of the relation of a set; None where no entity has several members."""
     numbers = (triples.relation_of.get(Relation(path, is_link)) for is_link in (True, False))
     number = next((number for number in numbers if number is not None), None)
-    is_learnt = number is not None and (path == TYPE or bool(triples.is_set[number]))
+    is_learnt = number is not None and (path == CLASSES or bool(triples.is_set[number]))
     return number if is_learnt else None
 
 
 def without_copied_classes(triples: Triples) -> Triples:
     """The triples without classes, where these are a copy of a property, as in Wikidata: they would tell its hidden members."""
-    of_classes = triples.relation_of.get(Relation(TYPE, False))
+    of_classes = triples.relation_of.get(Relation(CLASSES, False))
     if of_classes is None:
         return triples
     is_class = triples.numbered[:, 1] == of_classes
@@ -168,7 +166,7 @@ class SetsOfProperty:
         """A member as the others are."""
         if node >= len(self.triples.entities):
             label = self.triples.values[node - len(self.triples.entities)][1]
-            return Link(str(label)) if gap.path == TYPE else label
+            return Link(str(label)) if gap.path == CLASSES else label
         id = self.triples.entities[node]
         return id if isinstance(gap.members[0], str) else Link(id)
 
@@ -243,7 +241,7 @@ class SetsOfProperty:
             is_hidden = node_hidden is not None
             is_stated = score > -torch.inf
             yield Outcome(
-                codec.learnt_as(reading.class_name, gap.path) if gap.path != TYPE else (reading.class_name, "@type"),
+                member_key(codec, reading.class_name, gap.path),
                 chance_of(score) if of_set else None,
                 chance_of(score) if is_stated else None,
                 float(is_stated and proposed == node_hidden) if is_hidden else None,

@@ -18,9 +18,9 @@ from kbdisk.completion.decide import Decision
 from kbdisk.completion.fields import overlaps
 from kbdisk.completion.predict import EMPTY
 from kbdisk.completion.predictions import Prediction
-from kbdisk.completion.provenance import Provenance
+from kbdisk.completion.provenance import MEMBER, Provenance
 from kbdisk.data.graph import pattern
-from kbdisk.entity import Entity, Filled, Link, Path, Tree, at, is_fillable, walk, with_values
+from kbdisk.entity import CLASSES, Entity, Filled, Link, Path, Tree, at, is_fillable, walk, with_values
 from kbdisk.entity import Quantity as Amount
 from kbdisk.model.estimates import Estimate
 from kbdisk.schemas.composites import Kind
@@ -65,6 +65,25 @@ class Placer:
         return {
             path: self._filled(decision, answers, path, placed, drawn, calibrated) for path, placed in by_path.items()
         }
+
+    def place_member(self, entity: Entity, decision: Decision, *, calibrated: bool) -> dict[Path, Filled]:
+        """A further member of a set behind the others, or a further class; ValueError where it has no place."""
+        gap = decision.prediction.gap
+        member = decision.prediction.leaves[gap.path]
+        by_path = {(*CLASSES, len(gap.members)): member}
+        if gap.path != CLASSES:
+            kind = gap.field.schema_property.kind
+            by_path = self.put(entity, gap.path, apply_kind(kind, [*gap.members, member]))
+        provenance = Provenance(
+            gap.field.class_name,
+            gap.path,
+            gap.path,
+            decision.presence,
+            decision.correctness,
+            estimate=MEMBER,
+            calibrated=calibrated,
+        )
+        return {path: Filled(value, decision.confidence, provenance) for path, value in by_path.items()}
 
     def put(self, entity: Entity, property_path: Path, value: Any) -> dict[Path, Any]:
         """The paths and values that state a property's value; ValueError where they would change what is given."""

@@ -136,6 +136,12 @@ class ClassRelations:
             self.counts.update(own)
             self.both.update(frozenset(pair) for pair in combinations(sorted(own)[:MAX_VISITED], 2))
 
+    @classmethod
+    def of_source(cls, schema: Schema, entities: Iterable[Entity]) -> ClassRelations:
+        """Those that a source and its schema state, and those that its entities show."""
+        hierarchy = {**hierarchy_of_schema(schema), **hierarchy_of(entities)}
+        return cls(hierarchy, disjoint_classes_of(entities), (entity.classes for entity in entities if entity.classes))
+
     def closure(self, name: str) -> frozenset[str]:
         """A class with its superclasses."""
         if name not in self._closures:
