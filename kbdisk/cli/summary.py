@@ -95,7 +95,7 @@ def _show(console: Console, facts: Mapping[str, Any], summary: Summary, drift: D
             console.print(_build_reason_table(console, class_rows))
     if rows:
         console.print()
-    for line in _rule_lines(rows):
+    for line in _rule_lines(summary.rows.values()):
         console.print(Text(line), soft_wrap=True)
     if summary.members:
         console.print(Text(_describe_members(summary)), soft_wrap=True)
@@ -191,11 +191,11 @@ def _measure_text(row: Row, key: str) -> str:
     return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE_ERROR else f"{error:,.0f}{unit}"
 
 
-def _rule_lines(rows: Sequence[Row]) -> Iterator[str]:
+def _rule_lines(rows: Iterable[Row]) -> Iterator[str]:
     """How many values each rule gave, the most used rule first."""
     counts: Counter[str] = Counter()
     for row in rows:
-        counts.update(row.by_rule)
+        counts.update(row.by_rule + row.members_by_rule)
     for rule, count in counts.most_common(MAX_RULES_SHOWN):
         yield f"{counted(count, 'value', 'values')} by the rule {rule}"
     if len(counts) > MAX_RULES_SHOWN:
@@ -211,7 +211,9 @@ def _describe_members(summary: Summary) -> str:
     named = [f"{count:,} of {name}" for name, count in counts.most_common(MAX_NAMES_SHOWN)]
     more = f" and {len(counts) - MAX_NAMES_SHOWN} more" if len(counts) > MAX_NAMES_SHOWN else ""
     precision = summary.members_measured
-    measured = "" if precision is None else f"; of held-out members with such a confidence {100 * precision:.0f} % were right"
+    measured = (
+        "" if precision is None else f"; of held-out members with such a confidence {100 * precision:.0f} % were right"
+    )
     return f"{counted(summary.members, 'member', 'members')} added to sets that have some: {', '.join(named)}{more}{measured}"
 
 

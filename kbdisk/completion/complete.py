@@ -22,10 +22,10 @@ from kbdisk.completion.plan import Plan, Planned
 from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.provenance import MEMBER, Provenance
-from kbdisk.completion.rules import RuleFiller, by_rule
+from kbdisk.completion.rules import RuleFiller, by_rule, confidence_of
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.trial import Calibrations, calibrations_of
-from kbdisk.completion.values import Placer, SharedWords
+from kbdisk.completion.values import Member, Placer, SharedWords
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading
 from kbdisk.entity import CLASSES, Completion, Entity, Filled, Path, at, is_gap, with_values
@@ -321,30 +321,57 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ further members of sets
 
     def _add_members(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
-        """Add the predicted members to sets that have some, or count why not."""
+        """Add members to sets that have some: those that rules give, and a predicted one."""
         for prediction in predictions:
-            row, decider = self.summary.row(prediction.gap.field), self.member_decider
+            gap, decider = prediction.gap, self.member_decider
+            row = self.summary.row(gap.field)
+            new = list(self._members_by_rule(draft, gap))
+            if self._put_members(draft, gap, new, placer):
+                row.members += len(new)
+                row.members_by_rule.update(member.rule for member in new)
             decision = decider.decided(prediction)
-            if not decision.why_not:
-                why_not = decider.not_asked(prediction.gap) or prediction.gap.field.why_not
-                decision = replace(decision, why_not=why_not)
-            if prediction.why_not or (decision.why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
-                row.members_held_back[decision.why_not] += 1
+            why_not = decision.why_not or decider.not_asked(gap) or gap.field.why_not
+            given = [member.value for member in new]
+            members = [value for value in decision.prediction.leaves.values() if value not in given]
+            if prediction.why_not or not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
+                row.members_held_back[why_not] += not given
                 continue
-            try:
-                filled = placer.place_member(draft.entity, decision, calibrated=decider.calibration.is_known)
-                self.answers.refuse_rejected(draft.entity, filled)
-            except ValueError as error:  # it has no place, or a person has rejected it
-                row.members_held_back[str(error)] += 1
-                continue
-            if decision.why_not:
-                row.members_held_back[decision.why_not] += 1
-                if self.keeps_held_back:
-                    draft.held_back |= {path: (value, decision.why_not) for path, value in filled.items()}
-                continue
-            row.members += 1
-            decider.keys.add(decider.key(prediction))
+            [value] = members
+            member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
+            if self._put_members(draft, gap, [*new, member], placer, why_not):
+                row.members += 1
+                decider.keys.add(decider.key(prediction))
+
+    def _members_by_rule(self, draft: Draft, gap: Gap) -> Iterator[Member]:
+        """The members that inverse links give."""
+        if self.member_decider.not_asked(gap) or gap.field.why_not:
+            return
+        rejected = self.answers.rejected_members(draft.entity.id, gap.path)
+        class_name, id = draft.reading.class_name, draft.reading.id
+        for value, rule in self.rules.members(id, class_name, gap.path, gap.members):
+            correctness = confidence_of(rule)
+            if correctness >= self.decider.minimum and value not in rejected:
+                yield Member(value, 1.0, correctness, False, by_rule(rule))
+
+    def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> bool:
+        """Whether the last of some further members was put behind the given ones; with `why_not` it is held back."""
+        if not new:
+            return False
+        row = self.summary.row(gap.field)
+        try:
+            filled = placer.place_members(draft.entity, gap, new)
+            self.answers.refuse_rejected(draft.entity, filled)
+        except ValueError as error:  # it has no place, or a person has rejected it
+            row.members_held_back[str(error)] += 1
+            return False
+        if not why_not:
             draft.filled |= filled
+            return True
+        row.members_held_back[why_not] += 1
+        if self.keeps_held_back:
+            path, value = list(filled.items())[-1]
+            draft.held_back[path] = value, why_not
+        return False
 
     # ------------------------------------------------------------ formulas
 

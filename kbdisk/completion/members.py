@@ -40,7 +40,7 @@ from kbdisk.experts.linear_autoencoder import LinearAutoencoder
 MAX_SETS_TRIED = 1000  # of a property
 MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
 MAX_SIMILAR = 3  # entities that are named as a reason
-MIN_CHANCE, MAX_CHANCE = 1e-3, 0.999  # that a score stands for
+MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out there are too few to calibrate them
 COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
 SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
 

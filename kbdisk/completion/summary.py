@@ -35,6 +35,7 @@ class Row:
     confidence_sum: float = 0.0  # of the filled values
     by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many it filled
     members: int = 0  # that were added to sets with some
+    members_by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many of them it gave
     members_held_back: Counter[str] = field(default_factory=Counter)  # reason -> how many
     quality: Quality = field(default_factory=dict)
     learnt_as: LearntAs = as_itself
@@ -63,7 +64,7 @@ class Row:
             "constant_error": self.held_out_quality.get("constant"),
             "error_of": self.held_out_quality.get("path"),
             "confidence": self.confidence,
-            "rules": dict(self.by_rule.most_common()),
+            "rules": dict((self.by_rule + self.members_by_rule).most_common()),
             "members": self.members,
             "members_held_back": dict(self.members_held_back.most_common()),
         }
@@ -154,7 +155,9 @@ class Summary:
         row.members_held_back[why_not] += 1
 
     def _row_at(self, class_name: str, path: str) -> Row:
-        return next(row for row in self.rows.values() if row.class_name == class_name and show_pattern(row.path) == path)
+        return next(
+            row for row in self.rows.values() if row.class_name == class_name and show_pattern(row.path) == path
+        )
 
     def __repr__(self) -> str:
         """The gaps and the entities so far."""

@@ -152,7 +152,11 @@ class ClassRelations:
         """Whether an entity with some classes can't get another one: it has it already, or its classes exclude it."""
         return any(
             name in self.closure(other)
-            or any(self._are_disjoint(above, other_above) for above in self.closure(name) for other_above in self.closure(other))
+            or any(
+                self._are_disjoint(above, other_above)
+                for above in self.closure(name)
+                for other_above in self.closure(other)
+            )
             for other in own
         )
 
@@ -166,7 +170,8 @@ class ClassRelations:
     def below(self, names: Sequence[str]) -> list[list[int]]:
         """For each of some classes, the places of its subclasses among them."""
         return [
-            [place for place, other in enumerate(names) if other != name and name in self.closure(other)] for name in names
+            [place for place, other in enumerate(names) if other != name and name in self.closure(other)]
+            for name in names
         ]
 
 

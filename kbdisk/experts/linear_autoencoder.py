@@ -100,14 +100,18 @@ class LinearAutoencoder:
     def _scores(self, own: Tensor, heads: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
         starts, columns = self._columns_of(heads)
         x = self._rows(heads)[:, own]
-        z = F.embedding_bag(columns, self.inverse[:, own].contiguous(), starts, mode="sum")  # (n, C) of x P, as x is sparse
+        z = F.embedding_bag(
+            columns, self.inverse[:, own].contiguous(), starts, mode="sum"
+        )  # (n, C) of x P, as x is sparse
         scale = 1 / (1 - self._leverages[heads])[:, None]  # (n, 1)
         diagonal = self.inverse.diagonal()[own] + scale * z * z  # (n, C) of P without the entity
         score, is_known = x - scale * z / diagonal, x > 0
         if hidden is not None:
             rows, places = (self.pairs[own, 1] == hidden[:, None]).nonzero(as_tuple=True)
             of_column = self.inverse[own[places]][:, own] + (scale[rows, 0] * z[rows, places])[:, None] * z[rows]
-            taken = of_column / diagonal[rows]  # the weights of the hidden member for the others, with the opposite sign
+            taken = (
+                of_column / diagonal[rows]
+            )  # the weights of the hidden member for the others, with the opposite sign
             taken[torch.arange(len(rows)), places] = 0
             score[rows] += taken
             is_known[rows, places] = False
