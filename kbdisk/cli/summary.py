@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import GAP, build_table, counted, given_number_text, render, short_names, value_text
-from kbdisk.entity import show
+from kbdisk.entity import CLASSES, show
 from kbdisk.loaders.values.tagged_json import decode
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.text.units import shown_unit
@@ -204,17 +204,16 @@ def _rule_lines(rows: Iterable[Row]) -> Iterator[str]:
 
 def _describe_members(summary: Summary) -> str:
     """How many members were added to sets with some, of which properties, and the precision that was measured."""
-    rows = summary.extended()
     counts: Counter[str] = Counter()
-    for row in rows:
-        counts[show_pattern(row.path)] += row.members
+    for row in summary.extended():
+        counts["rdf:type" if row.path == CLASSES else show_pattern(row.path)] += row.members
     named = [f"{count:,} of {name}" for name, count in counts.most_common(MAX_NAMES_SHOWN)]
     more = f" and {len(counts) - MAX_NAMES_SHOWN} more" if len(counts) > MAX_NAMES_SHOWN else ""
     precision = summary.members_measured
     measured = (
         "" if precision is None else f"; of held-out members with such a confidence {100 * precision:.0f} % were right"
     )
-    return f"{counted(summary.members, 'member', 'members')} added to sets that have some: {', '.join(named)}{more}{measured}"
+    return f"{counted(summary.members, 'member', 'members')} added to sets: {', '.join(named)}{more}{measured}"
 
 
 def _describe_unlike(summary: Summary) -> str:

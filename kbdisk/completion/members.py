@@ -40,6 +40,7 @@ from kbdisk.experts.linear_autoencoder import LinearAutoencoder
 MAX_SETS_TRIED = 1000  # of a property
 MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
 MAX_SIMILAR = 3  # entities that are named as a reason
+MIN_SCORE = 0.02  # of what is proposed
 MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out there are too few to calibrate them
 COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
 SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
@@ -83,7 +84,9 @@ class FurtherMembers:
         """The further members of sets of some entities; `readings` are all of their source."""
         by_path: dict[Path, list[SetToExtend]] = defaultdict(list)
         for to_extend in sets:
-            by_path[to_extend.gap.path].append(to_extend)
+            reading, gap = to_extend
+            if gap.path != CLASSES or not class_relations.classifies(reading.id, reading.classes):
+                by_path[gap.path].append(to_extend)
         if not by_path:
             return cls()
         triples = without_copied_classes(Triples.of(codec.schema, readings))
@@ -175,7 +178,7 @@ class SetsOfProperty:
     ) -> tuple[Tensor, Tensor]:
         """(C,) members, and (n, C) their scores; -inf for those that cannot be proposed. `visible` are those of each entity."""
         members, score, is_known = self.autoencoder.scores(self.relation, heads, hidden)
-        score = score.masked_fill(is_known | (members == heads[:, None]), -torch.inf)
+        score = score.masked_fill(is_known | (members == heads[:, None]) | (score < MIN_SCORE), -torch.inf)
         if self.class_relations is not None:
             self._restrict_to_classes(members, score, visible)
         return members, score
@@ -194,7 +197,7 @@ class SetsOfProperty:
         below = self.class_relations.below(names)
         for row, best in enumerate(score.argmax(1).tolist() if len(names) else ()):
             lower = [place for place in below[best] if score[row, place] >= SPECIFIC_SHARE * score[row, best]]
-            if lower and score[row, best] > 0:
+            if lower and score[row, best] > -torch.inf:
                 chosen = max(lower, key=lambda place: float(score[row, place]))
                 score[row, chosen], score[row, best] = score[row, best].clone(), -torch.inf
 
@@ -208,12 +211,19 @@ class SetsOfProperty:
         places = list(range(len(self.sets)))
         if len(places) > MAX_SETS_TRIED:
             places = sorted(generator.sample(places, MAX_SETS_TRIED))
-        least = 1 if self.class_relations is not None else 2
         whole = [place for place in places if self.known[int(self.heads[place])]]
-        with_hidden = [place for place in places if len(self.known[int(self.heads[place])]) >= least]
-        hidden = [generator.choice(self.known[int(self.heads[place])]) for place in with_hidden]
         yield from self._outcomes(codec, whole, [None] * len(whole))
-        yield from self._outcomes(codec, with_hidden, hidden)
+        hideable = {place: self._hideable(place) for place in whole}
+        with_hidden = [place for place in whole if hideable[place]]
+        yield from self._outcomes(codec, with_hidden, [generator.choice(hideable[place]) for place in with_hidden])
+
+    def _hideable(self, place: int) -> list[int]:
+        """The members of a set that may be hidden: one of several; of classes each that the others do not imply."""
+        known = self.known[int(self.heads[place])]
+        if self.class_relations is None:
+            return known if len(known) > 1 else []
+        by_name = {self._class_name(node): node for node in known}
+        return [by_name[name] for name in self.class_relations.specific(list(by_name))]
 
     def _outcomes(self, codec: Codec, places: Sequence[int], hidden: Sequence[int | None]) -> Iterator[Outcome]:
         """The outcomes of some sets, each with a hidden member or none."""
@@ -246,7 +256,7 @@ class SetsOfProperty:
                 chance_of(score) if is_stated else None,
                 float(is_stated and proposed == node_hidden) if is_hidden else None,
                 float(constant == node_hidden) if is_hidden else None,
-                class_name=reading.class_name,
+                class_name="" if gap.path == CLASSES else reading.class_name,
             )
 
 

@@ -18,6 +18,7 @@ from kbdisk.schemas.schema import Schema
 
 SUBCLASS_KEYS = ("subClassOf", "P279")  # of links from a class to a broader one, in RDF Schema and in Wikidata
 DISJOINT_KEY = "disjointWith"  # of links between classes without a common entity, in OWL
+VOCABULARIES = ("http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#")  # fmt: skip
 MIN_EXPECTED = 3.0  # entities of two classes, if they were independent, from which on none means that they are disjoint
 MIN_ENTITIES = 5  # that have a superclass, and that do not have it
 MAX_SUPERCLASSES = 8  # of a class, the nearest ones
@@ -148,9 +149,20 @@ class ClassRelations:
             self._closures[name] = frozenset([name, *_above(self.hierarchy, name)])
         return self._closures[name]
 
+    def classifies(self, id: str, classes: Iterable[str]) -> bool:
+        """Whether an entity is a class, a property or the like itself, which has no class that others have."""
+        is_class = id in self.hierarchy or self.counts[id] > 0
+        return is_class or any(name.startswith(VOCABULARIES) for name in classes)
+
+    def specific(self, classes: Collection[str]) -> list[str]:
+        """The classes of an entity that it would not have by its other classes."""
+        return [
+            name for name in classes if not any(name in self.closure(other) for other in classes if other != name)
+        ]
+
     def excludes(self, name: str, own: Iterable[str]) -> bool:
         """Whether an entity with some classes can't get another one: it has it already, or its classes exclude it."""
-        return any(
+        return name.startswith(VOCABULARIES) or any(
             name in self.closure(other)
             or any(
                 self._are_disjoint(above, other_above)
