@@ -39,7 +39,6 @@ from kbdisk.experts.linear_autoencoder import LinearAutoencoder
 
 MAX_SETS_TRIED = 1000  # of a property
 MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
-MAX_SIMILAR = 3  # entities that are named as a reason
 MIN_SCORE = 0.02  # of what is proposed
 MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out there are too few to calibrate them
 COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
@@ -71,6 +70,8 @@ class FurtherMembers:
 
     proposed: Mapping[tuple[str, Path], Sequence[Proposed]] = field(default_factory=dict)  # by entity and property
     calibration: Calibration = Calibration()
+    triples: Triples | None = None  # of the source; None where there is no set
+    autoencoder: LinearAutoencoder | None = None
 
     @classmethod
     def of(
@@ -102,7 +103,8 @@ class FurtherMembers:
             )
             proposed |= sets_of_property.proposed()
             outcomes += sets_of_property.outcomes(codec, random.Random(f"{seed} {path}"))
-        return cls(proposed, Calibration.fit(outcomes) if outcomes else Calibration())
+        calibration = Calibration.fit(outcomes) if outcomes else Calibration()
+        return cls(proposed, calibration, triples, autoencoder)
 
     def best(self, id: str, path: Path, rejected: Sequence[Any] = ()) -> Proposed | None:
         """The likeliest further member of a set that no person has rejected."""

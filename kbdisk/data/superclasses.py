@@ -156,9 +156,7 @@ class ClassRelations:
 
     def specific(self, classes: Collection[str]) -> list[str]:
         """The classes of an entity that it would not have by its other classes."""
-        return [
-            name for name in classes if not any(name in self.closure(other) for other in classes if other != name)
-        ]
+        return [name for name in classes if not any(name in self.closure(other) for other in classes if other != name)]
 
     def excludes(self, name: str, own: Iterable[str]) -> bool:
         """Whether an entity with some classes can't get another one: it has it already, or its classes exclude it."""

@@ -117,6 +117,31 @@ class LinearAutoencoder:
             is_known[rows, places] = False
         return score, is_known
 
+    def weights(self, head: int, relation: int, member: int) -> tuple[Tensor, Tensor]:
+        """The columns (m,) that an entity has, and what each adds to the score (m,) of a member."""
+        [column] = ((self.pairs[:, 0] == relation) & (self.pairs[:, 1] == member)).nonzero()[:, 0].tolist()
+        heads = torch.tensor([head])
+        _, columns = self._columns_of(heads)
+        columns = columns[columns != column]
+        z = F.embedding_bag(self._columns_of(heads)[1], self.inverse, torch.zeros(1, dtype=torch.long), mode="sum")[0]
+        scale = 1 / (1 - self._leverages[head])
+        of_column = self.inverse[columns, column] + scale * z[columns] * z[column]
+        return columns, -of_column / (self.inverse[column, column] + scale * z[column] * z[column])
+
+    def similar(self, head: int, relation: int, member: int, k: int) -> list[tuple[int, float]]:
+        """The k other entities with a member that have the most columns in common with an entity, each with the cosine of both."""
+        [column] = ((self.pairs[:, 0] == relation) & (self.pairs[:, 1] == member)).nonzero()[:, 0].tolist()
+        rows = torch.arange(len(self.starts) - 1).repeat_interleave(self.starts.diff())
+        others = rows[self.columns == column]
+        others = others[others != head]
+        own = self._rows(torch.tensor([head]))[0]
+        found: list[tuple[int, float]] = []
+        for part in others.split(ROWS_AT_ONCE):
+            x = self._rows(part)
+            cosine = (x @ own) / (x.sum(1).sqrt() * own.sum().sqrt()).clamp(min=1)
+            found += zip(part.tolist(), cosine.tolist(), strict=True)
+        return sorted(found, key=lambda pair: -pair[1])[:k]
+
     @cached_property
     def _leverages(self) -> Tensor:
         """(N,) x P x' of each entity."""
