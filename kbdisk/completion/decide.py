@@ -14,7 +14,8 @@ The way of a confidence, such as the 52 % = presence 83 % x correctness 63 % of 
 
 Missing parts of a value, and what the schema requires, have presence 1. A value that a rule gives has the correctness of the rule
 (rules.py), one by a formula the product of those of what it needs, one that all such parts share the share of these (values.py).
-The confidence of predicted links comes about in links.py. Which statements are written, by `CompletionConfig.fill`:
+The confidence of predicted links comes about in links.py. Further members of sets have a calibration of their own (members.py), and are
+written by threshold and gain whatever `fill` says, but for `asked`. Which statements are written, by `CompletionConfig.fill`:
 
     asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and gain
     likely   these, and absent properties: threshold and gain
