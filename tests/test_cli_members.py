@@ -11,6 +11,7 @@ import crew
 import pytest
 import rdflib
 from crew import E
+
 import kbdisk
 
 QUICK = ("--preset", "fast", "--budget", "0.3s")
