@@ -326,15 +326,17 @@ class Completing(Iterator[Completion]):
             gap, decider = prediction.gap, self.member_decider
             row = self.summary.row(gap.field)
             new = list(self._members_by_rule(draft, gap))
-            if self._put_members(draft, gap, new, placer):
-                row.members += len(new)
-                row.members_by_rule.update(member.rule for member in new)
+            if new and not self._put_members(draft, gap, new, placer):
+                continue
+            row.members += len(new)
+            row.members_by_rule.update(member.rule for member in new)
             decision = decider.decided(prediction)
             why_not = decision.why_not or decider.not_asked(gap) or gap.field.why_not
             given = [member.value for member in new]
             members = [value for value in decision.prediction.leaves.values() if value not in given]
             if prediction.why_not or not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
-                row.members_held_back[why_not] += not given
+                if not given:
+                    row.members_held_back[why_not] += 1
                 continue
             [value] = members
             member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
@@ -355,8 +357,6 @@ class Completing(Iterator[Completion]):
 
     def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> bool:
         """Whether the last of some further members was put behind the given ones; with `why_not` it is held back."""
-        if not new:
-            return False
         row = self.summary.row(gap.field)
         try:
             filled = placer.place_members(draft.entity, gap, new)
