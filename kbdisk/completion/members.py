@@ -157,7 +157,7 @@ class SetsOfProperty:
 
     def proposed(self) -> Iterator[tuple[tuple[str, Path], Sequence[Proposed]]]:
         """For each set its likeliest further members."""
-        members, scores = self._scores(self.heads, [self.known[head] for head in self.heads.tolist()])
+        members, scores = self._scores(self.heads, [self._visible(place) for place in range(len(self.sets))])
         best = scores.topk(min(MAX_PROPOSED, len(members)), 1)
         for (reading, gap), values, places in zip(self.sets, best.values.tolist(), best.indices.tolist(), strict=True):
             found = [
@@ -176,7 +176,7 @@ class SetsOfProperty:
         return id if isinstance(gap.members[0], str) else Link(id)
 
     def _scores(
-        self, heads: Tensor, visible: Sequence[Sequence[int]], hidden: Tensor | None = None
+        self, heads: Tensor, visible: Sequence[Sequence[str]], hidden: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """(C,) members, and (n, C) their scores; -inf for those that cannot be proposed. `visible` are those of each entity."""
         members, score, is_known = self.autoencoder.scores(self.relation, heads, hidden)
@@ -185,16 +185,20 @@ class SetsOfProperty:
             self._restrict_to_classes(members, score, visible)
         return members, score
 
-    def _restrict_to_classes(self, members: Tensor, score: Tensor, visible: Sequence[Sequence[int]]) -> None:
+    def _visible(self, place: int, hidden: int | None = None) -> list[str]:
+        """The members of a set, by their names, without a hidden one: a rare one, too, of which nothing is learnt."""
+        names = [member.id if isinstance(member, Link) else str(member) for member in self.sets[place].gap.members]
+        return names if hidden is None else [name for name in names if name != self._name(hidden)]
+
+    def _restrict_to_classes(self, members: Tensor, score: Tensor, visible: Sequence[Sequence[str]]) -> None:
         """Leave out the classes that do not go with the visible ones, and prefer specific ones, in place."""
         assert self.class_relations is not None
-        names = [self._class_name(node) for node in members.tolist()]
-        excluded: dict[tuple[int, ...], Tensor] = {}
+        names = [self._name(node) for node in members.tolist()]
+        excluded: dict[tuple[str, ...], Tensor] = {}
         for row, of_entity in enumerate(visible):
             key = tuple(sorted(of_entity))
             if key not in excluded:
-                own = [self._class_name(node) for node in key]
-                excluded[key] = torch.tensor([self.class_relations.excludes(name, own) for name in names])
+                excluded[key] = torch.tensor([self.class_relations.excludes(name, key) for name in names])
             score[row].masked_fill_(excluded[key].bool(), -torch.inf)
         below = self.class_relations.below(names)
         for row, best in enumerate(score.argmax(1).tolist() if len(names) else ()):
@@ -203,8 +207,9 @@ class SetsOfProperty:
                 chosen = max(lower, key=lambda place: float(score[row, place]))
                 score[row, chosen], score[row, best] = score[row, best].clone(), -torch.inf
 
-    def _class_name(self, node: int) -> str:
-        return str(self.triples.values[node - len(self.triples.entities)][1])
+    def _name(self, node: int) -> str:
+        count = len(self.triples.entities)
+        return self.triples.entities[node] if node < count else str(self.triples.values[node - count][1])
 
     # ------------------------------------------------------------ the trial
 
@@ -224,16 +229,14 @@ class SetsOfProperty:
         known = self.known[int(self.heads[place])]
         if self.class_relations is None:
             return known if len(known) > 1 else []
-        by_name = {self._class_name(node): node for node in known}
-        return [by_name[name] for name in self.class_relations.specific(list(by_name))]
+        by_name = {self._name(node): node for node in known}
+        specific = self.class_relations.specific(self._visible(place))
+        return [by_name[name] for name in specific if name in by_name]
 
     def _outcomes(self, codec: Codec, places: Sequence[int], hidden: Sequence[int | None]) -> Iterator[Outcome]:
         """The outcomes of some sets, each with a hidden member or none."""
         heads = self.heads[places]
-        visible = [
-            [node for node in self.known[head] if node != node_hidden]
-            for head, node_hidden in zip(heads.tolist(), hidden, strict=True)
-        ]
+        visible = [self._visible(place, node) for place, node in zip(places, hidden, strict=True)]
         has_hidden = bool(hidden) and hidden[0] is not None
         members, scores = self._scores(heads, visible, torch.tensor(hidden) if has_hidden else None)
         if not len(members):
