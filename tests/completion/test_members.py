@@ -164,6 +164,14 @@ def test_classes_of_classes_are_not_proposed(rdf):
             assert not any(path[:1] == CLASSES for path in completion.held_back)
 
 
+def test_a_superclass_of_a_class_that_one_entity_has_is_not_proposed():
+    rare = ":Stunt rdfs:subClassOf :Person .\n:s1 a :Stunt ; :skill :acting, :singing, :dancing ; :born 1960 .\n"
+    completions = complete(*source_of(crew.turtle() + rare, "turtle"), keeps_held_back=True)
+    [stunt] = [completion for completion in completions if completion.entity.id == f"{E}s1"]
+    proposed = {value.value for path, (value, _) in stunt.held_back.items() if path[:1] == CLASSES}
+    assert Link(f"{E}Person") not in proposed
+
+
 def test_only_rdf_has_classes_to_add(json_persons):
     with pytest.raises(SchemaError, match="expected RDF"):
         complete(*json_persons, only=[CLASSES])
