@@ -29,12 +29,8 @@ from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.property import Property
 from kbdisk.training.trained import Trained
 
-BLANK, PART, ABSENT, MEMBER = (
-    "blank",
-    "part",
-    "absent",
-    "member",
-)  # kinds of gaps: asked, part of a known value, absent property, further member of a set
+# Kinds of gaps: a place without a value, part of a known value, an absent property, a further member of a set.
+BLANK, PART, ABSENT, MEMBER = "blank", "part", "absent", "member"
 
 
 @dataclass(eq=False)
