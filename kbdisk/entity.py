@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from itertools import pairwise
@@ -29,6 +29,7 @@ from typing import Any, Literal, TypeAlias
 from kbdisk.notebook import html_table
 
 Path: TypeAlias = tuple[str | int, ...]  # keys from the root to a value; an int counts within a list
+CLASSES: Path = ("@type",)  # in the place of a property: the classes of an entity
 
 Precision: TypeAlias = Literal[
     "second", "minute", "hour", "day", "month", "season", "year", "decade", "century", "millennium",
@@ -157,7 +158,7 @@ class Completion:
 
     def tree(self) -> Tree:
         """The entity's tree with the filled values. The entity itself is not changed."""
-        return with_values(self.entity.tree, {path: filled.value for path, filled in self.filled.items()})
+        return with_made(self.entity, {path: filled.value for path, filled in self.filled.items()}).tree
 
     def __repr__(self) -> str:
         """The filled values, each with its confidence."""
@@ -189,7 +190,10 @@ def is_gap(value: Any) -> bool:
 
 
 def is_fillable(tree: Tree, path: Path, value: Any, blank: bool = False) -> bool:
-    """Whether a path leads to a gap that a value may fill, so that nothing given is changed; with `blank` "" is one, too."""
+    """Whether a path leads to a gap that a value may fill, so that nothing given is changed; with `blank` "" is one, too.
+
+    A place behind a single value is a gap, too, as this value is the first one then.
+    """
     standing: Any = tree
     for key in path:
         if isinstance(standing, list) and isinstance(key, int):
@@ -197,7 +201,7 @@ def is_fillable(tree: Tree, path: Path, value: Any, blank: bool = False) -> bool
         elif isinstance(standing, dict) and isinstance(key, str):
             standing = standing.get(key)
         else:
-            return False
+            return isinstance(key, int) and key > 0 and not isinstance(standing, list | dict)
         if standing is None:
             return True
     if blank and standing == "":
@@ -234,6 +238,13 @@ def with_values(tree: Tree, values: Mapping[Path, Any]) -> Tree:
             place = _step(place, key, [] if isinstance(following, int) else {})
         _put(place, path[-1], value)
     return copy
+
+
+def with_made(entity: Entity, values: Mapping[Path, Any]) -> Entity:
+    """An entity with values set at paths of its tree, and with further classes."""
+    new_classes = [value.id for path, value in values.items() if path[:1] == CLASSES]
+    tree = with_values(entity.tree, {path: value for path, value in values.items() if path[:1] != CLASSES})
+    return replace(entity, tree=tree, classes=(*entity.classes, *new_classes))
 
 
 def _step(place: Any, key: str | int, new_container: Any) -> Any:
@@ -277,6 +288,11 @@ def show(path: Path) -> str:
             plain = _PLAIN.fullmatch(key)
             text += ("." if text else "") + (key if plain else '"' + re.sub(r'(["\\])', r"\\\1", key) + '"')
     return text
+
+
+def read_property(text: str) -> Path:
+    """The path of a property that a user names; rdf:type names the classes of entities."""
+    return CLASSES if text == "rdf:type" else read_path(text)
 
 
 def read_path(text: str) -> Path:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, cast
 
-from kbdisk.entity import Completion, Entity, Path, is_fillable, read_path, with_values
+from kbdisk.entity import CLASSES, Completion, Entity, Path, is_fillable, read_path, with_made
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError, option_name, setting
 from kbdisk.loaders.files import (
     Progress,
@@ -458,7 +458,8 @@ def _fillable(
         if not isinstance(item, Completion):
             yield _add_made_values(item)
             continue
-        entity = _add_made_values(item.entity)
+        classes = {path: filled.value for path, filled in item.filled.items() if path[:1] == CLASSES}
+        entity = with_made(_add_made_values(item.entity), classes)
         fillable = {
             path: filled_value
             for path, filled_value in item.filled.items()
@@ -470,4 +471,4 @@ def _fillable(
 
 def _add_made_values(entity: Entity) -> Entity:
     """An entity with the values that an earlier completion wrote into its source: they are kept like given values."""
-    return replace(entity, tree=with_values(entity.tree, entity.made), made=None) if entity.made else entity
+    return replace(with_made(entity, entity.made), made=None) if entity.made else entity

@@ -216,6 +216,8 @@ class KB(ABC):
     joins = False  # whether it is RDF that can be joined with other RDF sources
     vocabulary_source: KB | None = None  # RDF read beside it, whose predicates it takes where it is written as RDF
     has_sets = False  # whether several values of a property are a set, in which none has a place of its own
+    adds_beside = False  # whether another value can be stated beside a single one
+    states_classes = False  # whether a further class of an entity can be written
     names_graphs = False  # whether its entities stand in named graphs
 
     def __init__(self, origin: Source | str, format: str, options: Options) -> None:

@@ -152,6 +152,7 @@ class TriplesKB(KB):
 
     appends = True
     has_sets = True
+    adds_beside = True
     source: Source
 
     def __init__(self, source: Source, format: str, options: Options) -> None:
@@ -516,6 +517,7 @@ class FactoryKB(KB):
     """Entities from a TriplesFactory of PyKEEN. It is recognised by its attributes, and PyKEEN is not imported."""
 
     has_sets = True
+    adds_beside = True
 
     def __init__(self, factory: Any, options: Options) -> None:
         super().__init__(FACTORY_NAME, "memory", options)

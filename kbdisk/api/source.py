@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
-from kbdisk.entity import Entity, Path, read_path, walk, with_values
+from kbdisk.entity import Entity, Path, read_property, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.inspection import is_class
 from kbdisk.loaders import KB, format_row, load, named_by, together
@@ -142,7 +142,7 @@ def as_path(path: Path | str) -> Path:
     if not isinstance(path, str):
         return path
     try:
-        return read_path(path)
+        return read_property(path)
     except ValueError as error:
         raise ConfigError(path, f"{error}.") from None
 

@@ -70,7 +70,7 @@ UNMARKED = "nothing there tells filled values from given ones: write to a file t
     "--only",
     metavar="PATHS",
     multiple=True,
-    help="Fill only these properties: launch.year,weight. Text, labels, identifiers and axioms are filled only where named here.",
+    help="Fill only these properties: launch.year,weight. Text, labels, identifiers and axioms are filled only where named here, and classes as rdf:type.",
 )
 @click.option(
     "--fill",

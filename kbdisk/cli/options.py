@@ -214,10 +214,10 @@ def _read_bytes(option: str, name: str) -> bytes:
 
 def only_paths(texts: Iterable[str]) -> tuple[EntityPath, ...]:
     """The paths that --only names, separated by commas or in several options."""
-    from kbdisk.entity import read_path
+    from kbdisk.entity import read_property
 
     try:
-        return tuple(read_path(path.strip().replace("[]", "")) for text in texts for path in text.split(","))
+        return tuple(read_property(path.strip().replace("[]", "")) for text in texts for path in text.split(","))
     except ValueError as error:
         raise ConfigError("--only", f"{error}.") from None
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kbdisk.cli.drift import show_drift
 from kbdisk.cli.tables import GAP, build_table, counted, given_number_text, render, short_names, value_text
-from kbdisk.entity import show
+from kbdisk.entity import CLASSES, show
 from kbdisk.loaders.values.tagged_json import decode
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.text.units import shown_unit
@@ -95,8 +95,10 @@ def _show(console: Console, facts: Mapping[str, Any], summary: Summary, drift: D
             console.print(_build_reason_table(console, class_rows))
     if rows:
         console.print()
-    for line in _rule_lines(rows):
+    for line in _rule_lines(summary.rows.values()):
         console.print(Text(line), soft_wrap=True)
+    if summary.members:
+        console.print(Text(_describe_members(summary)), soft_wrap=True)
     if drift:
         show_drift(console, drift)
         console.print()
@@ -189,15 +191,29 @@ def _measure_text(row: Row, key: str) -> str:
     return f"{error:.3g}{unit}" if error < 1000 or error >= LARGE_ERROR else f"{error:,.0f}{unit}"
 
 
-def _rule_lines(rows: Sequence[Row]) -> Iterator[str]:
+def _rule_lines(rows: Iterable[Row]) -> Iterator[str]:
     """How many values each rule gave, the most used rule first."""
     counts: Counter[str] = Counter()
     for row in rows:
-        counts.update(row.by_rule)
+        counts.update(row.by_rule + row.members_by_rule)
     for rule, count in counts.most_common(MAX_RULES_SHOWN):
         yield f"{counted(count, 'value', 'values')} by the rule {rule}"
     if len(counts) > MAX_RULES_SHOWN:
         yield f"and by {counted(len(counts) - MAX_RULES_SHOWN, 'rule', 'rules')} more: --json has them all"
+
+
+def _describe_members(summary: Summary) -> str:
+    """How many members were added to sets with some, of which properties, and the precision that was measured."""
+    counts: Counter[str] = Counter()
+    for row in summary.extended():
+        counts["rdf:type" if row.path == CLASSES else show_pattern(row.path)] += row.members
+    named = [f"{count:,} of {name}" for name, count in counts.most_common(MAX_NAMES_SHOWN)]
+    more = f" and {len(counts) - MAX_NAMES_SHOWN} more" if len(counts) > MAX_NAMES_SHOWN else ""
+    precision = summary.members_measured
+    measured = (
+        "" if precision is None else f"; of held-out members with such a confidence {100 * precision:.0f} % were right"
+    )
+    return f"{counted(summary.members, 'member', 'members')} added to sets: {', '.join(named)}{more}{measured}"
 
 
 def _describe_unlike(summary: Summary) -> str:
@@ -221,6 +237,7 @@ def _describe_other_gaps(gaps: Counter[Path], what: str) -> str:
 def _describe_outcome(facts: Mapping[str, Any], summary: Summary) -> str:
     """The last line."""
     values = f"{counted(summary.filled, 'gap', 'gaps')} of {summary.missing:,} filled"
+    values += f", {counted(summary.members, 'member', 'members')} added" if summary.members else ""
     if facts["target"] is None and facts.get("review"):
         return f"nothing was written but {facts['review']}: {values} there, to decide on"
     if facts["target"] is None and facts.get("predictions", {}).get("saved"):

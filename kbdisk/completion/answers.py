@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from kbdisk.completion.constraints import Restriction
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.sidecar import Row, leaf_by_leaf, may_be_same, sidecar_rows, value_at
-from kbdisk.entity import Date, Entity, Filled, Link, Path, Quantity, read_path, show, without_places
+from kbdisk.entity import CLASSES, Date, Entity, Filled, Link, Path, Quantity, read_path, show, without_places
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB, format_row
@@ -89,6 +89,11 @@ class Answers:
             if labels:
                 restrictions[path] = [Restriction(forbidden=frozenset(labels))]
         return restrictions
+
+    def rejected_members(self, id: str, path: Path) -> list[Any]:
+        """The members of a set of an entity that people have rejected, at whatever place."""
+        of_paths = self._rejected_of(id).items()
+        return [answer.value for place, answers in of_paths if without_places(place) == path for answer in answers]
 
     def _rejected_of(self, id: str) -> Mapping[Path, list[Answer]]:
         if "_rejected" not in self.__dict__:
@@ -190,6 +195,12 @@ def _stands(entity: Entity, row: Row) -> bool:
 
 def _answered(entity: Entity, row: Row) -> str | None:
     """The answer that a value in no block gives; None where another value stands in its place."""
+    if row.path[:1] == CLASSES:
+        return ACCEPTED if row.value.id in entity.classes else REJECTED
+    if isinstance(row.path[-1], int) and isinstance(row.value, Link | str):
+        standing = value_at(entity.tree, row.path[:-1])
+        if row.value in (standing if isinstance(standing, list) else [standing]):
+            return ACCEPTED  # a member of a set has no place of its own
     leaves = leaf_by_leaf({row.path: row.value})
     values_there = {path: value_at(entity.tree, path) for path in leaves}
     if all(value is None for value in values_there.values()):

@@ -15,20 +15,20 @@ from typing import Any
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.constraints import Consistency
-from kbdisk.completion.decide import INCOMPLETE_GROUP, Decider, Decision, Groups, below
+from kbdisk.completion.decide import INCOMPLETE_GROUP, Decider, Decision, Groups, MemberDecider, below
 from kbdisk.completion.fields import AXIOM, LABEL, Field, overlaps
 from kbdisk.completion.gaps import Gap, known_properties, unlearnt_gaps
 from kbdisk.completion.plan import Plan, Planned
 from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch
 from kbdisk.completion.predictions import Prediction
-from kbdisk.completion.provenance import Provenance
-from kbdisk.completion.rules import RuleFiller, by_rule
+from kbdisk.completion.provenance import MEMBER, Provenance
+from kbdisk.completion.rules import RuleFiller, by_rule, confidence_of
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.trial import Calibrations, calibrations_of
-from kbdisk.completion.values import Placer, SharedWords
+from kbdisk.completion.values import Member, Placer, SharedWords
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading
-from kbdisk.entity import Completion, Entity, Filled, Path, at, is_gap, with_values
+from kbdisk.entity import CLASSES, Completion, Entity, Filled, Path, at, is_gap, with_values
 from kbdisk.evaluation.drift import Drift
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
@@ -37,6 +37,7 @@ from kbdisk.schemas.schema import Schema, derived_values
 from kbdisk.styles.styles import Styles
 from kbdisk.training.trained import Trained
 
+MIN_CONFIDENCE_OF_REVIEW = 0.1  # of a further member that is not written: less likely ones are in no review
 REPEATED = "unique, and another entity has the likeliest value"
 
 
@@ -94,6 +95,7 @@ class Completing(Iterator[Completion]):
         self.groups = Groups(self.schema, fillable)
         self.shapes = shapes
         self.shared_words = SharedWords(self.schema, self.config.only, self.decider.minimum)
+        self.member_decider = MemberDecider(plan.trained, plan.config, plan.further_members.calibration)
         self._add_summary_rows()
         self._known: dict[str, Counter[Path]] = {
             name: Counter() for name in self.fields
@@ -118,6 +120,8 @@ class Completing(Iterator[Completion]):
         self._count_never_filled()
         are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities + self.summary.strangers
         self.summary.measured = (self.decider_of_unlike if are_mostly_unlike else self.decider).measured()
+        if self.member_decider.keys and (measured := self.member_decider.measured()):
+            self.summary.members_measured = measured.written
 
     def _complete(self, planned: Planned, predictions: Sequence[Prediction], placer: Placer) -> Completion:
         """The completion of an entity."""
@@ -133,11 +137,14 @@ class Completing(Iterator[Completion]):
             self.summary.strangers += 1
             return Completion(entity, unlike=unlike)
         draft = Draft(entity, reading, self.decider_of_unlike if unlike else self.decider)
+        members = [prediction for prediction in predictions if prediction.gap.is_member]
+        predictions = [prediction for prediction in predictions if not prediction.gap.is_member]
         self._apply_rules(draft, predictions, placer)
         if self._count_gaps(draft, planned):
             not_ruled = [prediction for prediction in predictions if prediction.gap.field.top not in draft.ruled]
             self._decide(draft, not_ruled, placer)
         self._compute(draft, placer)
+        self._add_members(draft, members, placer)
         filled = self.shared_words.with_shared(reading.class_name, entity, draft.filled)
         return Completion(entity, self._consistent(entity, filled, draft.held_back), draft.held_back, unlike)
 
@@ -145,13 +152,17 @@ class Completing(Iterator[Completion]):
         self, entity: Entity, filled: dict[Path, Filled], held_back: dict[Path, tuple[Filled, str]]
     ) -> dict[Path, Filled]:
         """The filled values without those that would violate a constraint, which are held back."""
-        refused = self.consistency.refused(entity, filled)
+        refused = self.consistency.refused(
+            entity, {path: value for path, value in filled.items() if path[:1] != CLASSES}
+        )
         if self.keeps_held_back:
             held_back |= {path: (filled[path], why_not) for path, why_not in refused.items()}
         gaps: dict[tuple[str, Path, Path], str] = {}
         for path, why_not in refused.items():
             provenance = filled[path].belief
-            if isinstance(provenance, Provenance) and provenance.estimate != "shared":
+            if isinstance(provenance, Provenance) and provenance.estimate == MEMBER:
+                self.summary.unwritten_member(provenance.class_name, show_pattern(provenance.field), why_not)
+            elif isinstance(provenance, Provenance) and provenance.estimate != "shared":
                 gaps[provenance.class_name, provenance.field, provenance.gap] = why_not
         for (class_name, field_path, _), why_not in gaps.items():
             self.summary.unwritten(class_name, show_pattern(field_path), why_not)
@@ -306,6 +317,61 @@ class Completing(Iterator[Completion]):
                 raise ValueError(REPEATED)
             taken.add(value)
         return filled
+
+    # ------------------------------------------------------------ further members of sets
+
+    def _add_members(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
+        """Add members to sets that have some: those that rules give, and a predicted one."""
+        for prediction in predictions:
+            gap, decider = prediction.gap, self.member_decider
+            row = self.summary.row(gap.field)
+            new = list(self._members_by_rule(draft, gap))
+            if new and not self._put_members(draft, gap, new, placer):
+                continue
+            row.members += len(new)
+            row.members_by_rule.update(member.rule for member in new)
+            decision = decider.decided(prediction)
+            why_not = decision.why_not or decider.not_asked(gap) or gap.field.why_not
+            given = [member.value for member in new]
+            members = [value for value in decision.prediction.leaves.values() if value not in given]
+            if prediction.why_not or not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
+                if not given:
+                    row.members_held_back[why_not] += 1
+                continue
+            [value] = members
+            member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
+            if self._put_members(draft, gap, [*new, member], placer, why_not):
+                row.members += 1
+                decider.keys.add(decider.key(prediction))
+
+    def _members_by_rule(self, draft: Draft, gap: Gap) -> Iterator[Member]:
+        """The members that inverse links give."""
+        if self.member_decider.not_asked(gap) or gap.field.why_not:
+            return
+        rejected = self.answers.rejected_members(draft.entity.id, gap.path)
+        class_name, id = draft.reading.class_name, draft.reading.id
+        for value, rule in self.rules.members(id, class_name, gap.path, gap.members):
+            correctness = confidence_of(rule)
+            if correctness >= self.decider.minimum and value not in rejected:
+                yield Member(value, 1.0, correctness, False, by_rule(rule))
+
+    def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> bool:
+        """Whether the last of some further members was put behind the given ones; with `why_not` it is held back."""
+        row = self.summary.row(gap.field)
+        try:
+            filled = placer.place_members(draft.entity, gap, new)
+            self.answers.refuse_rejected(draft.entity, filled)
+        except ValueError as error:  # it has no place, or a person has rejected it
+            row.members_held_back[str(error)] += 1
+            return False
+        if not why_not:
+            draft.filled |= filled
+            return True
+        row.members_held_back[why_not] += 1
+        if self.keeps_held_back:
+            path, value = list(filled.items())[-1]
+            draft.held_back[path] = value, why_not
+        return False
 
     # ------------------------------------------------------------ formulas
 

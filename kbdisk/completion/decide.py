@@ -14,7 +14,8 @@ The way of a confidence, such as the 52 % = presence 83 % x correctness 63 % of 
 
 Missing parts of a value, and what the schema requires, have presence 1. A value that a rule gives has the correctness of the rule
 (rules.py), one by a formula the product of those of what it needs, one that all such parts share the share of these (values.py).
-The confidence of predicted links comes about in links.py. Which statements are written, by `CompletionConfig.fill`:
+The confidence of predicted links comes about in links.py. Further members of sets have a calibration of their own (members.py), and are
+written by threshold and gain whatever `fill` says, but for `asked`. Which statements are written, by `CompletionConfig.fill`:
 
     asked    blank cells, nulls, missing parts of a value, what the schema requires: threshold and gain
     likely   these, and absent properties: threshold and gain
@@ -35,6 +36,7 @@ from dataclasses import dataclass, replace
 
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.members import member_key
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.summary import Measured
 from kbdisk.entity import Path
@@ -170,7 +172,7 @@ class Decider:
 
     def presence(self, gap: Gap, presence: float | None, key: Key | None = None) -> float:
         """The calibrated probability that an entity has the value that a gap lacks; `key` is that of a statement about it."""
-        if gap.parts or gap.field.schema_property.required:
+        if gap.parts or (gap.field.schema_property.required and not gap.is_member):
             return 1.0
         key = key or self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
         return self.calibration.presence(key, presence, gap.field.class_name, has_place=gap.asked)
@@ -201,6 +203,17 @@ class Decider:
         if isinstance(field.kind, Date) and prediction.answers:
             path = list(prediction.answers)[-1]
         return self.codec.learnt_as(field.class_name, path)
+
+
+class MemberDecider(Decider):
+    """Decides which further members of sets are written: whatever `fill` says, by threshold and gain."""
+
+    def __init__(self, trained: Trained, config: CompletionConfig, calibration: Calibration) -> None:
+        super().__init__(trained, replace(config, fill="likely") if config.fill == "all" else config)
+        self.calibration = calibration
+
+    def key(self, prediction: Prediction) -> Key:
+        return member_key(self.codec, prediction.gap.field.class_name, prediction.gap.path)
 
 
 def calibration_of(trained: Trained) -> Calibration:

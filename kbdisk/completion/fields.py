@@ -15,7 +15,7 @@ from kbdisk.completion.config import CompletionConfig
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
 from kbdisk.data.slots import LeafSpec, Slot, Source, counts_of, places_of
-from kbdisk.entity import Entity, Path, show, walk, without_places
+from kbdisk.entity import CLASSES, Entity, Path, show, walk, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class
 from kbdisk.schemas.composites import Composite, Kind
@@ -87,7 +87,7 @@ def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
             for property_path, known in class_fields.schema_class.properties.items()
             if overlaps(path, property_path)
         ]
-        if all(known.role == "ignore" for known in named):
+        if path != CLASSES and all(known.role == "ignore" for known in named):
             raise SchemaError(show(path), "ignored by the schema of the model, which has not learnt it.")
     return fields
 
@@ -95,7 +95,7 @@ def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
 def refuse_unknown(schema: Schema, only: Iterable[Path]) -> None:
     """SchemaError for a path of `only` that no class has."""
     known = {path for schema_class in schema.classes.values() for path in schema_class.properties}
-    known |= {source.path for source in places_of(schema)}
+    known |= {source.path for source in places_of(schema)} | {CLASSES}
     for path in only:
         if not any(overlaps(path, known_path) for known_path in known):
             hint = did_you_mean(show(path), set(names_of(schema)))
@@ -113,7 +113,7 @@ def refuse_unknown_classes(schema: Schema, wanted: Iterable[str]) -> None:
 def refuse_excluded(schema: Schema, only: Collection[Path], entities: Iterable[Entity], name: str, way: str) -> None:
     """SchemaError for a path of `only` that the source `name` has and the schema leaves out; `way` says how to include it."""
     known = [path for schema_class in schema.classes.values() for path in schema_class.properties]
-    unknown = [path for path in only if not any(overlaps(path, known_path) for known_path in known)]
+    unknown = [path for path in only if not any(overlaps(path, known_path) for known_path in (*known, CLASSES))]
     in_source = {path for entity in entities for path, _ in walk(entity.tree)} if unknown else set()
     for path in unknown:
         if any(overlaps(path, source_path) for source_path in in_source):
@@ -237,6 +237,7 @@ class _FieldsOfClass:
 
 # ---------------------------------------------------------------- why not
 
+CLASS = "a class: written only where --only names rdf:type"
 TEXT = "text: written only where --only names it"
 GIVEN = "given: read, but never predicted"
 IGNORED = "ignored by the schema"

@@ -1,4 +1,4 @@
-"""The gaps of one entity: each field of its class that it lacks, with the slots to ask for. No tensors."""
+"""The gaps of one entity: each field of its class that it lacks, with the slots to ask for; its sets with known members. No tensors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kbdisk.data.queries import ASKS, Table
 from kbdisk.entity import Entity, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.quantity import BARE
+from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.schema import Class
 
 
@@ -28,6 +29,8 @@ class Gap:
     spots: list[Spot] = dataclasses.field(default_factory=list)
     named: set[int] = dataclasses.field(default_factory=set)  # slots that are asked for themselves
     bare: Any = None  # an amount that is given without its unit
+    is_member: bool = False  # whether what lacks is a further member of a set
+    members: tuple[Any, ...] = ()  # that this set has
 
 
 def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, object] | None) -> list[Gap]:
@@ -54,6 +57,19 @@ def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, 
     for path, gap in gaps.items():
         gap.asked, gap.parts, gap.bare = bool(gap.named), path in partly_known, leaves.get((*path, *BARE))
     return sorted(gaps.values(), key=lambda gap: fields.order[gap.field.top])
+
+
+def sets_of(fields: Fields, reading: Reading, made: Mapping[Path, object] | None) -> Iterator[Gap]:
+    """The sets with known members that a further one may be added to. A set that an earlier completion added to (`made`) is none."""
+    closed = {*reading.occupied, *reading.absent}
+    for path, field in fields.fields.items():
+        members = reading.leaves.get(path)
+        if field.why_not or not isinstance(field.kind, Set) or path != field.top or path in closed or not members:
+            continue
+        if field.kind.most is not None and len(members) >= field.kind.most:
+            continue
+        if not any(are_nested(path, filled) for filled in made or ()):
+            yield Gap(field, path, is_member=True, members=tuple(members))
 
 
 def _field_and_path(spot: Spot, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:

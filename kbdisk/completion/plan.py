@@ -5,24 +5,32 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any
 
 from kbdisk.completion.config import CompletionConfig
-from kbdisk.completion.fields import fields_of, refuse_unknown_classes
-from kbdisk.completion.gaps import Gap, gaps_of, known_properties
+from kbdisk.completion.fields import CLASS, Field, fields_of, refuse_unknown_classes
+from kbdisk.completion.gaps import Gap, gaps_of, known_properties, sets_of
+from kbdisk.completion.members import FurtherMembers, SetToExtend
 from kbdisk.data.parse import Reading, read
-from kbdisk.entity import Entity, Path, show, walk
+from kbdisk.data.superclasses import ClassRelations
+from kbdisk.entity import CLASSES, Entity, Link, Path, show, walk
+from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class
 from kbdisk.jsonio import LINE, dump_json
+from kbdisk.loaders import KB
 from kbdisk.loaders.files import writing
 from kbdisk.schemas.composites import show_pattern
+from kbdisk.schemas.kinds import Link as LinkKind
+from kbdisk.schemas.kinds import Set
+from kbdisk.schemas.property import Property
 from kbdisk.training.trained import Trained
 
-BLANK, PART, ABSENT = "blank", "part", "absent"  # kinds of gaps: asked, part of a known value, absent property
+# Kinds of gaps: a place without a value, part of a known value, an absent property, a further member of a set.
+BLANK, PART, ABSENT, MEMBER = "blank", "part", "absent", "member"
 
 
 @dataclass(eq=False)
@@ -34,6 +42,7 @@ class Planned:
     reading: Reading | None  # None where the schema has no class for it
     is_chosen: bool  # whether it is of one of the classes that are to be completed
     gaps: Sequence[Gap] = ()
+    sets: Sequence[Gap] = ()  # sets with known members, and the classes of an entity: a further member may be added
 
     @property
     def is_completed(self) -> bool:
@@ -50,6 +59,8 @@ class Plan(Iterable[Planned]):
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, config)
         refuse_unknown_classes(self.schema, config.classes)
+        if CLASSES in config.only and not any(map(_states_classes, self.entities)):
+            raise SchemaError("rdf:type", "expected RDF, whose entities have classes, got another source.")
 
     def __iter__(self) -> Iterator[Planned]:
         for row, entity in enumerate(self.entities):
@@ -57,8 +68,36 @@ class Plan(Iterable[Planned]):
             planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
             if reading is not None and planned.is_chosen:
                 table = self.codec.index.tables[reading.class_name]
-                planned.gaps = gaps_of(self.fields[reading.class_name], reading, table, entity.made)
+                fields = self.fields[reading.class_name]
+                planned.gaps = gaps_of(fields, reading, table, entity.made)
+                planned.sets = [*sets_of(fields, reading, entity.made), *self._classes_of(reading)]
             yield planned
+
+    def _classes_of(self, reading: Reading) -> Iterator[Gap]:
+        """The classes of an entity of a source that can state another one."""
+        entity, config = reading.entity, self.config
+        if not _states_classes(entity) or (config.only and CLASSES not in config.only):
+            return
+        if not any(path[:1] == CLASSES for path in entity.made or ()):
+            field = self._class_fields[reading.class_name]
+            yield Gap(field, CLASSES, is_member=True, members=tuple(map(Link, entity.classes)))
+
+    @cached_property
+    def _class_fields(self) -> Mapping[str, Field]:
+        """The field of the classes of entities, by the class that the schema has for them."""
+        classes, why_not = Property(Set(LinkKind())), "" if CLASSES in self.config.only else CLASS
+        return {name: Field(name, CLASSES, CLASSES, classes, classes.kind, why_not) for name in self.fields}
+
+    @cached_property
+    def further_members(self) -> FurtherMembers:
+        """What is proposed as further members of the sets of all entities; it takes some seconds."""
+        readings, sets = list[Reading](), list[SetToExtend]()
+        for planned in self:
+            if planned.reading is not None:
+                readings.append(planned.reading)
+                sets += [SetToExtend(planned.reading, gap) for gap in planned.sets]
+        relations = ClassRelations.of_source(self.schema, self.entities)
+        return FurtherMembers.of(self.codec, readings, sets, relations, self.config.seed)
 
     def __repr__(self) -> str:
         """The option `fill`, and the number of properties that it may fill."""
@@ -104,10 +143,10 @@ class Plan(Iterable[Planned]):
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each gap that may be filled: of which entity, where, and whether it is blank, part of a value, or absent."""
+        """A row for each gap that may be filled: of which entity, where, and whether it is blank, part of a value, absent, or a member."""
         for planned in self:
-            for gap in planned.gaps:
-                kind = PART if gap.parts else BLANK if gap.asked else ABSENT
+            for gap in (*planned.gaps, *planned.sets):
+                kind = MEMBER if gap.is_member else PART if gap.parts else BLANK if gap.asked else ABSENT
                 row = {"row": planned.row, "id": planned.entity.id, "class": gap.field.class_name}
                 yield row | {"path": show(gap.path), "property": show_pattern(gap.field.path), "gap": kind}
 
@@ -140,3 +179,8 @@ class Plan(Iterable[Planned]):
         """Write the rows as JSON Lines."""
         with writing(file) as stream:
             stream.writelines(dump_json(row, LINE) for row in self.rows)
+
+
+def _states_classes(entity: Entity) -> bool:
+    """Whether a further class can be stated of an entity in its source."""
+    return isinstance(entity.source, KB) and entity.source.states_classes

@@ -26,6 +26,7 @@ from kbdisk.completion.constraints import Consistency, Restriction
 from kbdisk.completion.decide import calibration_of
 from kbdisk.completion.fields import Field, Fields
 from kbdisk.completion.gaps import Gap
+from kbdisk.completion.members import Proposed
 from kbdisk.completion.plan import Plan, Planned
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.provenance import fingerprint
@@ -58,6 +59,7 @@ SEED_SALT = 1  # so that no seed is one of training's
 MIN_PART_PRESENCE = 0.5  # of a month or a day that is predicted with its year
 MIN_FILL_RATIO = 0.5  # of a field of a new list part: how often it is there, beside the field that is there most often
 MIN_ENTROPY = 0.5  # nats: the least entropy of a slot by which the certainty of a belief is scaled
+NO_MEMBER = "no further member to learn from"
 NOT_LEARNT = "no such value to learn from"
 EMPTY = "likeliest to be empty"
 ALL_LABELS_TAKEN = "every label that is known is taken: no two entities have the same pair of them"
@@ -112,10 +114,17 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
                 batch_number += 1
                 predicted |= {planned.row: of_entity for planned, of_entity in zip(in_batch, predictions, strict=True)}
             for planned in chunk:
-                yield planned, predicted.get(planned.row, [])
+                yield planned, [*predicted.get(planned.row, []), *self._further_members(planned)]
             done += len(chunk)
             if self.watch is not None:
                 self.watch(done, total)
+
+    def _further_members(self, planned: Planned) -> Iterator[Prediction]:
+        """The predictions for the sets of an entity that have members."""
+        for gap in planned.sets if planned.reading is not None else ():
+            rejected = self.answers.rejected_members(planned.entity.id, gap.path)
+            best = self.plan.further_members.best(planned.reading.id, gap.path, rejected)
+            yield Prediction(gap, NO_MEMBER) if best is None else member_prediction(gap, best)
 
     def _batches(self, asked: Sequence[Planned], evidence: Evidence | None) -> Iterator[tuple[Batch, list[Planned]]]:
         """The entities in batches, each with its entities. Those in which nothing is asked are left out."""
@@ -166,6 +175,13 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             **{name: getattr(config, name) for name in same},
             "thresholds": thresholds,
         }
+
+
+def member_prediction(gap: Gap, proposed: Proposed) -> Prediction:
+    """The prediction of a further member. That an entity without a class has one is certain."""
+    estimate = Estimate(entity=0, slot=0, token=0, value=proposed.member, confidence=proposed.chance)
+    presence = proposed.chance if gap.members else None
+    return Prediction(gap, "", presence, {gap.path: proposed.member}, {gap.path: estimate}, tokens={gap.path: 0})
 
 
 def _slots(gaps: Iterable[Gap]) -> Iterator[int]:

@@ -182,7 +182,7 @@ class Predictions:
             while record is not None and record["row"] == planned.row:
                 by_path[tuple(record["path"])] = record
                 record = next(records, None)
-            gaps = {gap.path: gap for gap in planned.gaps}
+            gaps = {gap.path: gap for gap in (*planned.gaps, *planned.sets)}
             if not by_path.keys() <= gaps.keys() or (self.covers_all_gaps and len(by_path) < len(gaps)):
                 raise LoadError(self.name, OTHER_PREDICTIONS.format(*NAMED_DEPENDENCIES["source"]))
             try:

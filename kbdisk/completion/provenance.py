@@ -9,7 +9,8 @@ confidence  the probability that the value is right: presence times correctness;
             off than `within`; the way that it comes about is at the head of decide.py
 interval    where the truth of a number is with 90 % probability; of a value with several numbers, each by its name
 draws       values that were drawn besides, where asked for: the draws of an entity's gaps belong together
-estimate    how the value was chosen: median, mean, mode, sample, formula, rule, or `shared` by all such parts;
+estimate    how the value was chosen: median, mean, mode, sample, formula, rule, `shared` by all such parts, or `member`, a
+            further one of a set that has some, or a further class;
             `formula` or `rule` has its text, a rule with how many of the known values agree with it
 presence    the probability that the entity has such a value at all
 correctness the probability that the value is right, given that the entity has one
@@ -56,6 +57,8 @@ from kbdisk.training.trained import Trained
 HASH_DIGITS = 12  # of a model's hash
 WIDTH_DIGITS = 3  # digits after the first one of an interval's width
 
+MEMBER = "member"  # the estimate of a further member of a set
+
 Bounds = tuple[float, float]
 
 
@@ -71,7 +74,7 @@ class Provenance:
     interval: Bounds | Mapping[str, Bounds] | None = None  # of a number; of several, each by its name
     within: float | Mapping[str, float] | None = None  # how far off a number may be and still count as right
     draws: tuple[Any, ...] = ()
-    estimate: str = ""  # or `formula`, `rule`, or `shared`
+    estimate: str = ""  # or `formula`, `rule`, `shared` or `member`
     formula: str = ""
     rule: str = ""
     calibrated: bool = False
@@ -157,7 +160,9 @@ def unwritten(summary: Summary, kept: IO[bytes], refused: Sequence[Placeless]) -
         why_not = reasons.get((row["id"], row["path"]))
         if why_not is not None:
             filled.add((row["id"], row["path"]))
-            if row["estimate"] != "shared":  # a value that came with another was no gap
+            if row["estimate"] == MEMBER:
+                summary.unwritten_member(row["class"], row["property"], why_not)
+            elif row["estimate"] != "shared":  # a value that came with another was no gap
                 gaps[row["id"], row.get("gap", row["path"])] = (row["class"], row["property"], why_not)
     for class_name, path, why_not in gaps.values():
         summary.unwritten(class_name, path, why_not)

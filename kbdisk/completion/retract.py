@@ -20,7 +20,7 @@ from kbdisk.completion.sidecar import (
     leaf_by_leaf,
     may_be_same,
     sidecar_rows,
-    standing_values,
+    standing_of,
     value_at,
     with_changes_given,
 )
@@ -148,7 +148,7 @@ def _take_blocks(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: 
         if row.corrected or not is_wanted(row.path):
             continue
         if not row.block:
-            if standing_values(entity.tree, row.path, row.value, cells=False):
+            if standing_of(entity, row.path, row.value, cells=False):
                 plan.left.append((entity.id, row.path, OUTSIDE))
             else:
                 plan.dropped.add(row.line)
@@ -171,7 +171,7 @@ def _take_rows(plan: Retractable, entity: Entity, rows: list[Row], is_wanted: Ca
             continue
         if row.path in values:
             plan.dropped.add(row.line)
-        elif standing_values(entity.tree, row.path, row.value, cells=cells, beside=beside):
+        elif standing_of(entity, row.path, row.value, cells=cells, beside=beside):
             values[row.path] = row.value, load_json(row.line).get("was")
             plan.lines[entity.id, row.path] = row.line
         else:

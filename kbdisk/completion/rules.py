@@ -123,6 +123,15 @@ class RuleFiller:
             if not is_filled:
                 return
 
+    def members(self, id: str, class_name: str, path: Path, known: Collection[Any]) -> Iterator[tuple[Link, Rule]]:
+        """The further members that inverse links give for a set with known members, each with its rule."""
+        ids = {id, *(link.id if isinstance(link, Link) else link for link in known)}
+        for rule in self.rules:
+            if rule.kind == "inverse" and rule.target == path and rule.class_name in (None, class_name):
+                new = [link for link in self._back[rule.of[0]].get(id, ()) if link.id not in ids]
+                ids.update(link.id for link in new)
+                yield from ((link, rule) for link in new)
+
     def _presumes(self, rule: Rule, class_name: str) -> bool:
         """Whether a rule gives a value even where an entity of a class has no such property."""
         applies, present = self._applies[rule, class_name], self._present[rule, class_name]

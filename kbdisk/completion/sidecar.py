@@ -14,7 +14,21 @@ from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-from kbdisk.entity import Entity, Link, Path, Text, Tree, at, read_path, show, walk, with_values, without_places
+from kbdisk.entity import (
+    CLASSES,
+    Entity,
+    Link,
+    Path,
+    Text,
+    Tree,
+    at,
+    read_path,
+    show,
+    walk,
+    with_made,
+    with_values,
+    without_places,
+)
 from kbdisk.errors import LoadError
 from kbdisk.jsonio import LINE, dump_json, load_json
 from kbdisk.loaders import KB, format_row
@@ -207,13 +221,19 @@ class GivenEntities(Iterable[Entity]):
 
 def _without_filled(entity: Entity, rows: list[Row], *, cells: bool, beside: bool) -> Entity:
     """An entity without the filled values that still stand in it unchanged."""
-    values_by_row = (standing_values(entity.tree, row.path, row.value, cells=cells, beside=beside) for row in rows)
+    values_by_row = (standing_of(entity, row.path, row.value, cells=cells, beside=beside) for row in rows)
     standing = {path: value for values in values_by_row for path, value in values.items()}
+    classes = {path: value for path, value in standing.items() if path[:1] == CLASSES}
+    standing = {path: value for path, value in standing.items() if path not in classes}
     removed_values = {
         path: value
         for path, value in standing.items()
         if not any(path[:length] in standing for length in range(len(path)))
     }
+    if classes:
+        made_classes = {value.id for value in classes.values()}
+        given_classes = tuple(name for name in entity.classes if name not in made_classes)
+        entity = replace(entity, classes=given_classes, made={**(entity.made or {}), **classes})
     if not removed_values:
         return entity
     tree = with_values(entity.tree, {})
@@ -276,7 +296,7 @@ def with_changes_given(entity: Entity, rows: list[Row]) -> Entity:
     if not given:
         return entity
     unchanged = {path: leaf for path, leaf in (entity.made or {}).items() if path not in given}
-    return replace(entity, tree=with_values(entity.tree, given), made=unchanged or None)
+    return replace(with_made(entity, given), made=unchanged or None)
 
 
 def may_be_same(value: Any, recorded: Any) -> bool:
@@ -306,6 +326,13 @@ def _remove(tree: Tree, path: Path) -> None:
 
 
 # ---------------------------------------------------------------- finding a filled value
+
+
+def standing_of(entity: Entity, path: Path, value: Any, *, cells: bool, beside: bool = False) -> dict[Path, Any]:
+    """The filled value, or the further class, of an entity by its path; empty where it was changed or extended."""
+    if path[:1] == CLASSES:
+        return {path: value} if isinstance(value, Link) and value.id in entity.classes else {}
+    return standing_values(entity.tree, path, value, cells=cells, beside=beside)
 
 
 def standing_values(tree: Tree, path: Path, value: Any, *, cells: bool, beside: bool = False) -> dict[Path, Any]:
@@ -446,10 +473,10 @@ class CarriedRows:
     def _standing(self, entity: Entity, rows: Sequence[Row]) -> list[bytes]:
         remaining = dict(entity.made or {})
         path_named: Callable[[Path], Path] = entity.source.path_named if entity.source is not None else tuple
-        tree = with_values(entity.tree, remaining)
+        complete = with_made(entity, remaining)
         standing: list[tuple[dict[str, Any], bool, Path, Any]] = []
         for row in reversed(rows):  # of several rows of one place the last counts
-            values = standing_values(tree, path_named(row.path), row.value, cells=self.cells, beside=self.beside)
+            values = standing_of(complete, path_named(row.path), row.value, cells=self.cells, beside=self.beside)
             for path, value in values.items():
                 leaves = [leaf for leaf, known in leaf_by_leaf({path: value}).items() if known is not None]
                 if all(leaf in remaining for leaf in leaves):

@@ -34,6 +34,9 @@ class Row:
     unit: str = ""
     confidence_sum: float = 0.0  # of the filled values
     by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many it filled
+    members: int = 0  # that were added to sets with some
+    members_by_rule: Counter[str] = field(default_factory=Counter)  # rule -> how many of them it gave
+    members_held_back: Counter[str] = field(default_factory=Counter)  # reason -> how many
     quality: Quality = field(default_factory=dict)
     learnt_as: LearntAs = as_itself
 
@@ -61,7 +64,9 @@ class Row:
             "constant_error": self.held_out_quality.get("constant"),
             "error_of": self.held_out_quality.get("path"),
             "confidence": self.confidence,
-            "rules": dict(self.by_rule.most_common()),
+            "rules": dict((self.by_rule + self.members_by_rule).most_common()),
+            "members": self.members,
+            "members_held_back": dict(self.members_held_back.most_common()),
         }
 
 
@@ -87,6 +92,7 @@ class Summary:
     askable: int = 0  # gaps for which the model can predict a value, or a rule or a formula gives one
     measured: Measured | None = None  # None until the last entity, and where nothing was held out
     confidences: list[float] = field(default_factory=list)  # of all statements that another threshold would write
+    members_measured: float | None = None  # the share of right ones among hidden members with such a confidence
     rows: dict[tuple[str, Path], Row] = field(default_factory=dict)
     quality: Quality = field(default_factory=dict)
     learnt_as: LearntAs = as_itself
@@ -137,10 +143,21 @@ class Summary:
 
     def unwritten(self, class_name: str, path: str, why_not: str) -> None:
         """Count a gap as held back that was counted as filled."""
-        row = next(row for row in self.rows.values() if row.class_name == class_name and show_pattern(row.path) == path)
+        row = self._row_at(class_name, path)
         row.confidence_sum *= (row.filled - 1) / row.filled
         row.filled -= 1
         row.held_back[why_not] += 1
+
+    def unwritten_member(self, class_name: str, path: str, why_not: str) -> None:
+        """Count a further member as held back that was counted as added."""
+        row = self._row_at(class_name, path)
+        row.members -= 1
+        row.members_held_back[why_not] += 1
+
+    def _row_at(self, class_name: str, path: str) -> Row:
+        return next(
+            row for row in self.rows.values() if row.class_name == class_name and show_pattern(row.path) == path
+        )
 
     def __repr__(self) -> str:
         """The gaps and the entities so far."""
@@ -167,6 +184,11 @@ class Summary:
         return sum(row.filled for row in self.rows.values())
 
     @property
+    def members(self) -> int:
+        """The number of members that were added to sets with some."""
+        return sum(row.members for row in self.rows.values())
+
+    @property
     def missing(self) -> int:
         """The number of gaps."""
         return sum(row.missing for row in self.rows.values())
@@ -174,6 +196,10 @@ class Summary:
     def shown(self) -> list[Row]:
         """The rows of properties with gaps."""
         return [row for row in self.rows.values() if row.missing]
+
+    def extended(self) -> list[Row]:
+        """The rows of properties whose sets got further members, the most frequent first."""
+        return sorted((row for row in self.rows.values() if row.members), key=lambda row: -row.members)
 
     def to_json(self) -> dict[str, Any]:
         """The summary as plain data."""
@@ -185,6 +211,8 @@ class Summary:
             "left_out": {show_pattern(path): count for path, count in self.left_out.items()},
             "thresholds": self.thresholds(),
             "precision": self.measured.written if self.measured else None,
+            "members": self.members,
+            "members_precision": self.members_measured,
             "ignored": {show_pattern(path): count for path, count in self.ignored.items()},
-            "properties": [row.to_json() for row in self.shown()],
+            "properties": [row.to_json() for row in self.rows.values() if row.missing or row.members],
         }

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from kbdisk.completion.decide import Decision
 from kbdisk.completion.fields import overlaps
+from kbdisk.completion.gaps import Gap
 from kbdisk.completion.predict import EMPTY
 from kbdisk.completion.predictions import Prediction
-from kbdisk.completion.provenance import Provenance
+from kbdisk.completion.provenance import MEMBER, Provenance
 from kbdisk.data.graph import pattern
-from kbdisk.entity import Entity, Filled, Link, Path, Tree, at, is_fillable, walk, with_values
+from kbdisk.entity import CLASSES, Entity, Filled, Link, Path, Tree, at, is_fillable, walk, with_values
 from kbdisk.entity import Quantity as Amount
 from kbdisk.model.estimates import Estimate
 from kbdisk.schemas.composites import Kind
@@ -39,6 +40,16 @@ WITHOUT_PARTS = "nothing of its parts can be predicted"
 PlaceValue = Callable[
     [Entity, Path, Any], dict[Path, Any]
 ]  # (entity, property, value) -> the values that have to stand where
+
+
+class Member(NamedTuple):
+    """A further member of a set."""
+
+    value: Any
+    presence: float  # the probability that there is a further member
+    correctness: float  # the probability that it is this one, if so
+    calibrated: bool
+    rule: str = ""  # that gives it
 
 
 class Placer:
@@ -65,6 +76,27 @@ class Placer:
         return {
             path: self._filled(decision, answers, path, placed, drawn, calibrated) for path, placed in by_path.items()
         }
+
+    def place_members(self, entity: Entity, gap: Gap, new: Sequence[Member]) -> dict[Path, Filled]:
+        """Further members of a set behind the others, or further classes; ValueError where they have no place."""
+        values = [member.value for member in new]
+        by_path = {(*CLASSES, place): value for place, value in enumerate(values, len(gap.members))}
+        if gap.path != CLASSES:
+            by_path = self.put(entity, gap.path, apply_kind(gap.field.schema_property.kind, [*gap.members, *values]))
+        filled: dict[Path, Filled] = {}
+        for (path, value), member in zip(by_path.items(), new, strict=True):
+            provenance = Provenance(
+                gap.field.class_name,
+                gap.path,
+                gap.path,
+                member.presence,
+                member.correctness,
+                estimate=MEMBER,
+                rule=member.rule,
+                calibrated=member.calibrated,
+            )
+            filled[path] = Filled(value, member.presence * member.correctness, provenance)
+        return filled
 
     def put(self, entity: Entity, property_path: Path, value: Any) -> dict[Path, Any]:
         """The paths and values that state a property's value; ValueError where they would change what is given."""

@@ -23,6 +23,7 @@ from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.decide import Decider, Decision, below, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
 from kbdisk.completion.gaps import Gap, are_nested, gaps_of
+from kbdisk.completion.member_reasons import is_about_member, why_member
 from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.reasons import (
@@ -69,6 +70,8 @@ def why(
 
     SchemaError where the schema has no class for the entity, or nothing can be predicted at the path.
     """
+    if is_about_member(trained, entity, path):
+        return why_member(trained, entity, path, entities)
     question = Question(trained, entity, path, entities, graph)
     by_rule = question.by_rule()
     if by_rule is not None and not by_rule.held_back:

@@ -22,14 +22,13 @@ from torch import Tensor
 
 from kbdisk.data.graph import linking, pattern, targets
 from kbdisk.data.parse import Reading, read, read_all
-from kbdisk.entity import Entity, Link, Path, walk, without_places
+from kbdisk.entity import CLASSES, Entity, Link, Path, walk, without_places
 from kbdisk.schemas.schema import Schema
 
 Edges: TypeAlias = tuple[
     tuple[float, ...], ...
 ]  # of the ranges of a property's numbers: of fine ones, and of coarse ones
 
-TYPE: Path = ("@type",)  # the relation between an entity and its classes
 MAX_RANGES = 16  # of the numbers of one property
 MAX_SAME_PAIR = 32  # relations of one pair of nodes that are compared
 MIN_VALUE_COUNT = 2  # entities that have a value, below which it has no node: it would tell nothing of another entity
@@ -71,7 +70,7 @@ class Triples:
         labels: list[tuple[str, Path, Hashable]] = []
         numbers: dict[Path, list[tuple[str, float]]] = defaultdict(list)
         for reading in readings:
-            labels.extend((reading.id, TYPE, name) for name in reading.classes)
+            labels.extend((reading.id, CLASSES, name) for name in reading.classes)
             for path, value in reading.leaves.items():
                 relation = pattern(path)
                 if path in of_class[reading.class_name] or relation in of_class[reading.class_name]:
@@ -144,6 +143,14 @@ class Triples:
     def is_link(self) -> Tensor:
         """(P,) whether the targets of a relation are entities."""
         return torch.tensor([relation.is_link for relation in self.relations], dtype=torch.bool)
+
+    @cached_property
+    def is_set(self) -> Tensor:
+        """(P,) whether some head has several tails: the members of a set, or classes. Ranges of numbers are none."""
+        pairs, counts = self.numbered[:, :2].unique(dim=0, return_counts=True)
+        is_set = torch.zeros(len(self.relations), dtype=torch.bool).index_fill(0, pairs[counts > 1, 1], True)
+        is_number = [not relation.is_link and relation.path in self.edges for relation in self.relations]
+        return is_set & ~torch.tensor(is_number, dtype=torch.bool)
 
     @property
     def links(self) -> Tensor:

@@ -66,7 +66,8 @@ class Styles:
         raw = _raw_at(entity.tree, path)
         if raw is not None and self._is_blank(property, raw):
             raw = None
-        put = fill(self.habits[entity_class.name], path, property.kind, raw, value)
+        beside = bool(getattr(entity.source, "adds_beside", False))
+        put = fill(self.habits[entity_class.name], path, property.kind, raw, value, beside=beside)
         self._check_read_back(property, raw, put, value)
         return {(*path, *within): raw_value for within, raw_value in put.items()}
 
@@ -296,15 +297,18 @@ def _as_list(items: list[Any], habit: Habit) -> Any:
 # ---------------------------------------------------------------- filling a value of which a part is given
 
 
-def fill(habits: ClassHabits, path: Path, kind: Kind, raw: Any, value: Any) -> Put:
-    """The missing parts of a value; ValueError where the given part differs from it, or has no place for the rest."""
+def fill(habits: ClassHabits, path: Path, kind: Kind, raw: Any, value: Any, *, beside: bool = False) -> Put:
+    """The missing parts of a value; ValueError where the given part differs from it, or has no place for the rest.
+
+    With `beside` a new member of a set can stand beside a single one, as several statements of RDF can.
+    """
     if raw is None:
         return {(): write(habits, path, kind, value)}
     if isinstance(raw, Known):
         raise ValueError("it is known only whether there is a value, and nothing can be added")
     match kind:
         case Set():
-            return _fill_set(habits, path, kind, raw, members(value))
+            return _fill_set(habits, path, kind, raw, members(value), beside=beside)
         case Listed():
             return _fill_list(habits, path, kind, raw, value)
         case Mapped():
@@ -314,14 +318,14 @@ def fill(habits: ClassHabits, path: Path, kind: Kind, raw: Any, value: Any) -> P
     return kinds.fill_value(kind, raw, value, habits.of_value(path, kind))
 
 
-def _fill_set(habits: ClassHabits, path: Path, kind: Set, raw: Any, wanted: list[Any]) -> Put:
+def _fill_set(habits: ClassHabits, path: Path, kind: Set, raw: Any, wanted: list[Any], *, beside: bool) -> Put:
     """New members take the blank places, and then follow the last one."""
     items = raw if isinstance(raw, list) else [raw]
     given = [item for item in items if not (item is None or isinstance(item, Known))]
     if any(not _is_among(item, wanted) for item in given):
         raise ValueError(f"{', '.join(map(_shown, given))} is given, and the new members do not include all of it")
     new_members = [member for member in wanted if not _is_among(member, given)]
-    if new_members and not isinstance(raw, list):
+    if new_members and not (beside or isinstance(raw, list)):
         raise no_place(raw)
     blank = [index for index, item in enumerate(items) if item is None]
     free = [*blank, *range(len(items), len(items) + len(new_members))]

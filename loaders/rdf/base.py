@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kbdisk.entity import Completion, Coordinate, Entity, Link, Path, Quantity, walk
+from kbdisk.entity import CLASSES, Completion, Coordinate, Entity, Link, Path, Quantity, walk
 from kbdisk.loaders.files import Source
 from kbdisk.loaders.kb import KB, Oddities, Options, Report
 from kbdisk.loaders.rdf import fold, syntax, wikibase
@@ -57,6 +57,13 @@ class RdfKB(KB):
     def observe_all(self, take: Callable[[Iterable[Any]], None]) -> None:
         """Hand all quads to `take`, those in blocks of kbdisk too."""
         self.observe(take)
+
+    adds_beside = True
+
+    @property
+    def states_classes(self) -> bool:  # type: ignore[override]
+        """Classes are those that rdf:type states; in Wikidata they are values of a property."""
+        return not self.wikibase
 
     @property
     def is_completed(self) -> bool:
@@ -172,6 +179,8 @@ def filled_earlier(given: Entity, complete: Entity, pair: tuple[str | None, str 
     """The filled values by path, from the given and the complete entity; `pair` are the keys of geo:lat and geo:long."""
     filled: Filled = {}
     _compare((), given.tree, complete.tree, filled)
+    new_classes = (name for name in complete.classes if name not in given.classes)
+    filled.update(((*CLASSES, place), Link(name)) for place, name in enumerate(new_classes, len(given.classes)))
     place = filled.get((COORDINATE_KEY,))
     if isinstance(place, Coordinate):
         for key, value in zip(pair, (place.latitude, place.longitude), strict=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pyoxigraph import BlankNode, NamedNode, Quad
 
-from kbdisk.entity import Path, without_places
+from kbdisk.entity import CLASSES, Path, without_places
 from kbdisk.errors import LoadError
 from kbdisk.loaders.edits import Change, apply_changes, as_bytes
 from kbdisk.loaders.kb import Edit, Placeless, Retraction
@@ -111,7 +111,9 @@ class _Choice:
 
     def is_gone(self, node: str, predicate: str, object: Any) -> bool:
         """Whether a statement about a node goes."""
-        names: Path = () if predicate == TYPE else (self.names.known(predicate) or predicate,)
+        names: Path = (self.names.known(predicate) or predicate,)
+        if predicate == TYPE:
+            names = CLASSES if node in self.gone else ()
         visited = {node}
         while node not in self.gone and node in self.owners:
             node, by = self.owners[node]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 from pyoxigraph import Literal as LiteralTerm
 
-from kbdisk.entity import NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Link, Path, Quantity
+from kbdisk.entity import CLASSES, NOVALUE, SOMEVALUE, Completion, Coordinate, Entity, Link, Path, Quantity
 from kbdisk.errors import setting
 from kbdisk.loaders.kb import GIVEN, Report
 from kbdisk.loaders.rdf.blocks import FreshLabels
@@ -376,6 +376,8 @@ class Statements:
             return self._truthy(node, gap, entity)
         if gap.key == COORDINATE_KEY and COORDINATE_KEY not in self.kb.names.iris and self.kb.names.known(LATITUDE):
             return self._pair(node, gap.value)
+        if (gap.key,) == CLASSES:
+            return self._classes(node, gap.value)
         predicate = self.triples.predicate(gap.key)
         if gap.given is not None:
             return self._completed(node, predicate, gap)
@@ -386,6 +388,14 @@ class Statements:
         triples = self.triples.statements(node, predicate, gap.value)
         known = self.observed.values(node, predicate)
         if any(triple.subject == node and triple.object in known for triple in triples):
+            raise ValueError(GIVEN)
+        return triples
+
+    def _classes(self, node: Any, classes: Sequence[Link]) -> list[Triple]:
+        """Further classes of a node."""
+        known = self.observed.values(node, TYPE)
+        triples = [Triple(node, NamedNode(TYPE), NamedNode(iri_of_id(link.id))) for link in classes]
+        if any(triple.object in known for triple in triples):
             raise ValueError(GIVEN)
         return triples
 

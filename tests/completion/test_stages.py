@@ -228,7 +228,7 @@ def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, br
 def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(model, gaps, tmp_path):
     plan = Plan(model, gaps, CompletionConfig())
     rows = list(plan.rows)
-    assert {row["gap"] for row in rows} == {"blank", "part", "absent"}
+    assert {row["gap"] for row in rows} == {"blank", "part", "absent", "member"}
     assert {(row["id"], row["path"]) for row in rows} >= {("t3", "born"), ("t4", "mass"), ("t5", "parts[1].kind")}
     properties = {row["path"]: row for row in plan.properties}
     assert all(row["known"] + row["missing"] == len(gaps) for row in properties.values())

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.data.triples import TYPE, Answers, Relation, Triples, held_out_links, leaks, with_inverses
-from kbdisk.entity import Entity, Link
+from kbdisk.data.triples import Answers, Relation, Triples, held_out_links, leaks, with_inverses
+from kbdisk.entity import CLASSES, Entity, Link
 from kbdisk.schemas.infer import infer
 
 MARRIED, CHILD, PARENT = ("spouse",), ("child",), ("parent",)
@@ -35,7 +35,7 @@ def test_links_values_and_classes_are_triples():
     triples = Triples.of(infer(entities).schema, entities)
     assert set(triples.entities) == {entity.id for entity in entities}
     assert {relation.path for relation in triples.relations if relation.is_link} == {MARRIED, CHILD, PARENT}
-    assert triples.relation_of[Relation(TYPE, False)] is not None
+    assert triples.relation_of[Relation(CLASSES, False)] is not None
     assert len(triples.links) == 4 * 6
     assert bool((triples.links[:, 2] < len(triples.entities)).all())
     own_values = triples.numbered[~triples.is_link[triples.numbered[:, 1]]]

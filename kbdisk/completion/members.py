@@ -1,0 +1,270 @@
+"""Further members of sets that have some, and further classes of entities, by a linear autoencoder of the source at hand.
+
+The autoencoder (experts/linear_autoencoder.py) scores an entity by the weights of all others. So its trial needs no data that is
+kept from it. Each set is asked for a further member twice:
+
+    whole     as it is: whatever is proposed counts as wrong, though the source may lack it
+    hidden    with a random member hidden, where it has several: right is the hidden one
+
+Presence, that there is a further member, is calibrated on both; correctness, that it is the proposed one, on hidden ones. The same
+trial says of which properties writing further members is a gain (decide.py).
+
+Classes are the members of such a set, too. An entity may have none: then presence is 1, and correctness is calibrated on
+entities whose only class is hidden. Classes that it has already by the hierarchy are not proposed, nor those that exclude its
+own (`ClassRelations`).
+
+n sets   C members of a property
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from kbdisk.completion.gaps import Gap
+from kbdisk.data.codec import Codec
+from kbdisk.data.parse import Reading
+from kbdisk.data.superclasses import ClassRelations
+from kbdisk.data.triples import Relation, Triples
+from kbdisk.entity import CLASSES, Link, Path, show
+from kbdisk.evaluation.calibration import Calibration, Outcome
+from kbdisk.evaluation.intervals import Key
+from kbdisk.experts.linear_autoencoder import LinearAutoencoder
+
+MAX_SETS_TRIED = 1000  # of a property
+MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
+MIN_SCORE = 0.02  # of what is proposed
+MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out there are too few to calibrate them
+COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
+SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
+
+
+def member_key(codec: Codec, class_name: str, path: Path) -> Key:
+    """The property that further members of a set of a class are learnt as."""
+    return ("", show(CLASSES)) if path == CLASSES else codec.learnt_as(class_name, path)
+
+
+class SetToExtend(NamedTuple):
+    """A set of an entity, and the gap of a further member."""
+
+    reading: Reading
+    gap: Gap
+
+
+class Proposed(NamedTuple):
+    """A member that is proposed for a set."""
+
+    member: Any
+    chance: float  # by its score, before it is calibrated
+
+
+@dataclass(frozen=True)
+class FurtherMembers:
+    """The members that are proposed for sets, and the calibration of their confidence."""
+
+    proposed: Mapping[tuple[str, Path], Sequence[Proposed]] = field(default_factory=dict)  # by entity and property
+    calibration: Calibration = Calibration()
+    triples: Triples | None = None  # of the source; None where there is no set
+    autoencoder: LinearAutoencoder | None = None
+
+    @classmethod
+    def of(
+        cls,
+        codec: Codec,
+        readings: Sequence[Reading],
+        sets: Iterable[SetToExtend],
+        class_relations: ClassRelations,
+        seed: int,
+    ) -> Self:
+        """The further members of sets of some entities; `readings` are all of their source."""
+        by_path: dict[Path, list[SetToExtend]] = defaultdict(list)
+        for to_extend in sets:
+            reading, gap = to_extend
+            if gap.path != CLASSES or not class_relations.classifies(reading.id, reading.classes):
+                by_path[gap.path].append(to_extend)
+        if not by_path:
+            return cls()
+        triples = without_copied_classes(Triples.of(codec.schema, readings))
+        autoencoder = LinearAutoencoder.fit(triples)
+        proposed: dict[tuple[str, Path], Sequence[Proposed]] = {}
+        outcomes: list[Outcome] = []
+        for path, of_path in by_path.items():
+            relation = relation_at(triples, path)
+            if relation is None:
+                continue
+            sets_of_property = SetsOfProperty(
+                triples, autoencoder, relation, of_path, class_relations if path == CLASSES else None
+            )
+            proposed |= sets_of_property.proposed()
+            outcomes += sets_of_property.outcomes(codec, random.Random(f"{seed} {path}"))
+        calibration = Calibration.fit(outcomes) if outcomes else Calibration()
+        return cls(proposed, calibration, triples, autoencoder)
+
+    def best(self, id: str, path: Path, rejected: Sequence[Any] = ()) -> Proposed | None:
+        """The likeliest further member of a set that no person has rejected."""
+        return next((other for other in self.proposed.get((id, path), ()) if other.member not in rejected), None)
+
+
+def relation_at(triples: Triples, path: Path) -> int | None:
+    """The number of the relation of a set; None where no entity has several members."""
+    numbers = (triples.relation_of.get(Relation(path, is_link)) for is_link in (True, False))
+    number = next((number for number in numbers if number is not None), None)
+    is_learnt = number is not None and (path == CLASSES or bool(triples.is_set[number]))
+    return number if is_learnt else None
+
+
+def without_copied_classes(triples: Triples) -> Triples:
+    """The triples without classes, where these are a copy of a property, as in Wikidata: they would tell its hidden members."""
+    of_classes = triples.relation_of.get(Relation(CLASSES, False))
+    if of_classes is None:
+        return triples
+    is_class = triples.numbered[:, 1] == of_classes
+    names = [str(triples.values[node - len(triples.entities)][1]) for node in triples.numbered[is_class, 2].tolist()]
+    classes = set(zip(triples.numbered[is_class, 0].tolist(), names, strict=True))
+    links = triples.links
+    is_copy = torch.tensor([(head, triples.entities[tail]) in classes for head, _, tail in links.tolist()])
+    copies, counts = (torch.bincount(relations) for relations in (links[is_copy.bool(), 1], links[:, 1]))
+    share = copies / counts[: len(copies)].clamp(min=1)
+    return triples.only(~is_class) if bool((share >= COPY_SHARE).any()) else triples
+
+
+class SetsOfProperty:
+    """The sets of one property, or the classes of entities."""
+
+    def __init__(
+        self,
+        triples: Triples,
+        autoencoder: LinearAutoencoder,
+        relation: int,
+        sets: Sequence[SetToExtend],
+        class_relations: ClassRelations | None,
+    ) -> None:
+        """`class_relations` are those between classes, where these are the members."""
+        self.triples, self.autoencoder, self.relation, self.sets = triples, autoencoder, relation, sets
+        self.heads = torch.tensor([triples.number_of[to_extend.reading.id] for to_extend in sets], dtype=torch.long)
+        of_relation = triples.numbered[triples.numbered[:, 1] == relation]
+        self.counts = torch.bincount(of_relation[:, 2], minlength=triples.nodes)
+        self.known: dict[int, list[int]] = defaultdict(list)  # members by entity
+        for head, _, tail in of_relation.tolist():
+            self.known[head].append(tail)
+        self.class_relations = class_relations
+
+    def proposed(self) -> Iterator[tuple[tuple[str, Path], Sequence[Proposed]]]:
+        """For each set its likeliest further members."""
+        members, scores = self._scores(self.heads, [self._visible(place) for place in range(len(self.sets))])
+        best = scores.topk(min(MAX_PROPOSED, len(members)), 1)
+        for (reading, gap), values, places in zip(self.sets, best.values.tolist(), best.indices.tolist(), strict=True):
+            found = [
+                Proposed(self._member(int(members[place]), gap), chance_of(value))
+                for value, place in zip(values, places, strict=True)
+                if value > -torch.inf
+            ]
+            yield (reading.id, gap.path), found
+
+    def _member(self, node: int, gap: Gap) -> Any:
+        """A member as the others are."""
+        if node >= len(self.triples.entities):
+            label = self.triples.values[node - len(self.triples.entities)][1]
+            return Link(str(label)) if gap.path == CLASSES else label
+        id = self.triples.entities[node]
+        return id if isinstance(gap.members[0], str) else Link(id)
+
+    def _scores(
+        self, heads: Tensor, visible: Sequence[Sequence[str]], hidden: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(C,) members, and (n, C) their scores; -inf for those that cannot be proposed. `visible` are those of each entity."""
+        members, score, is_known = self.autoencoder.scores(self.relation, heads, hidden)
+        score = score.masked_fill(is_known | (members == heads[:, None]) | (score < MIN_SCORE), -torch.inf)
+        if self.class_relations is not None:
+            self._restrict_to_classes(members, score, visible)
+        return members, score
+
+    def _visible(self, place: int, hidden: int | None = None) -> list[str]:
+        """The members of a set, by their names, without a hidden one: a rare one, too, of which nothing is learnt."""
+        names = [member.id if isinstance(member, Link) else str(member) for member in self.sets[place].gap.members]
+        return names if hidden is None else [name for name in names if name != self._name(hidden)]
+
+    def _restrict_to_classes(self, members: Tensor, score: Tensor, visible: Sequence[Sequence[str]]) -> None:
+        """Leave out the classes that do not go with the visible ones, and prefer specific ones, in place."""
+        assert self.class_relations is not None
+        names = [self._name(node) for node in members.tolist()]
+        excluded: dict[tuple[str, ...], Tensor] = {}
+        for row, of_entity in enumerate(visible):
+            key = tuple(sorted(of_entity))
+            if key not in excluded:
+                excluded[key] = torch.tensor([self.class_relations.excludes(name, key) for name in names])
+            score[row].masked_fill_(excluded[key].bool(), -torch.inf)
+        below = self.class_relations.below(names)
+        for row, best in enumerate(score.argmax(1).tolist() if len(names) else ()):
+            lower = [place for place in below[best] if score[row, place] >= SPECIFIC_SHARE * score[row, best]]
+            if lower and score[row, best] > -torch.inf:
+                chosen = max(lower, key=lambda place: float(score[row, place]))
+                score[row, chosen], score[row, best] = score[row, best].clone(), -torch.inf
+
+    def _name(self, node: int) -> str:
+        count = len(self.triples.entities)
+        return self.triples.entities[node] if node < count else str(self.triples.values[node - count][1])
+
+    # ------------------------------------------------------------ the trial
+
+    def outcomes(self, codec: Codec, generator: random.Random) -> Iterator[Outcome]:
+        """The outcomes of the trial: of each set as it is, and with a member hidden."""
+        places = list(range(len(self.sets)))
+        if len(places) > MAX_SETS_TRIED:
+            places = sorted(generator.sample(places, MAX_SETS_TRIED))
+        whole = [place for place in places if self.known[int(self.heads[place])]]
+        yield from self._outcomes(codec, whole, [None] * len(whole))
+        hideable = {place: self._hideable(place) for place in whole}
+        with_hidden = [place for place in whole if hideable[place]]
+        yield from self._outcomes(codec, with_hidden, [generator.choice(hideable[place]) for place in with_hidden])
+
+    def _hideable(self, place: int) -> list[int]:
+        """The members of a set that may be hidden: one of several; of classes each that the others do not imply."""
+        known = self.known[int(self.heads[place])]
+        if self.class_relations is None:
+            return known if len(known) > 1 else []
+        by_name = {self._name(node): node for node in known}
+        specific = self.class_relations.specific(self._visible(place))
+        return [by_name[name] for name in specific if name in by_name]
+
+    def _outcomes(self, codec: Codec, places: Sequence[int], hidden: Sequence[int | None]) -> Iterator[Outcome]:
+        """The outcomes of some sets, each with a hidden member or none."""
+        heads = self.heads[places]
+        visible = [self._visible(place, node) for place, node in zip(places, hidden, strict=True)]
+        has_hidden = bool(hidden) and hidden[0] is not None
+        members, scores = self._scores(heads, visible, torch.tensor(hidden) if has_hidden else None)
+        if not len(members):
+            return
+        best = scores.max(1)
+        usual = self.counts[members].where(scores > -torch.inf, -1).argmax(1)
+        for place, of_set, node_hidden, score, proposed, constant in zip(
+            places,
+            visible,
+            hidden,
+            best.values.tolist(),
+            members[best.indices].tolist(),
+            members[usual].tolist(),
+            strict=True,
+        ):
+            reading, gap = self.sets[place]
+            is_hidden = node_hidden is not None
+            is_stated = score > -torch.inf
+            yield Outcome(
+                member_key(codec, reading.class_name, gap.path),
+                chance_of(score) if of_set else None,
+                chance_of(score) if is_stated else None,
+                float(is_stated and proposed == node_hidden) if is_hidden else None,
+                float(constant == node_hidden) if is_hidden else None,
+                class_name="" if gap.path == CLASSES else reading.class_name,
+            )
+
+
+def chance_of(score: float) -> float:
+    """The probability that a score stands for, before it is calibrated."""
+    return min(max(score, MIN_CHANCE), MAX_CHANCE)

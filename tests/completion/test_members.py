@@ -1,0 +1,238 @@
+"""Further members of sets that have some, and further classes: what is proposed, written, held back and explained."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import crew
+import pytest
+from crew import E
+
+import kbdisk
+from kbdisk.api.source import LoadedSource
+from kbdisk.api.train import run_of, untrained_model
+from kbdisk.completion.answers import REJECTED, Answer, Answers
+from kbdisk.completion.complete import complete
+from kbdisk.completion.members import FurtherMembers, without_copied_classes
+from kbdisk.completion.why import why
+from kbdisk.data.superclasses import ClassRelations
+from kbdisk.data.triples import Relation, Triples
+from kbdisk.entity import CLASSES, Entity, Link
+from kbdisk.errors import ConfigError, SchemaError
+
+
+def model_of(kb):
+    """A model that was not trained: further members do not depend on it."""
+    return untrained_model(kb, kbdisk.infer(kb).schema, run_of("fast", 1.0, None, None, None)).trained
+
+
+def source_of(text: str, format: str) -> tuple[object, list[Entity]]:
+    kb = kbdisk.load(text.encode(), format=format)
+    return model_of(kb), LoadedSource.of(kb).entities
+
+
+@pytest.fixture(scope="module")
+def rdf():
+    return source_of(crew.turtle(), "turtle")
+
+
+@pytest.fixture(scope="module")
+def json_persons():
+    return source_of(crew.json_lines(), "jsonl")
+
+
+def filled_of(completing) -> dict[str, dict]:
+    return {
+        completion.entity.id: {path: filled.value for path, filled in completion.filled.items()}
+        for completion in completing
+        if completion.filled
+    }
+
+
+def test_the_missing_member_of_a_set_is_added_behind_the_others(rdf):
+    completing = complete(*rdf, only=[("skill",)])
+    assert filled_of(completing) == {
+        f"{E}p{number}": {("skill", 2): Link(E + crew.missing_skill(number))} for number in crew.LACKING_SKILL
+    }
+    assert completing.summary.members == len(crew.LACKING_SKILL)
+    assert completing.summary.filled == 0
+    assert completing.summary.members_measured > 0.9
+    assert completing.summary.to_json()["members"] == len(crew.LACKING_SKILL)
+
+
+def test_sets_of_labels_are_completed_too(json_persons):
+    filled = filled_of(complete(*json_persons, only=[("skills",)]))
+    assert filled == {f"p{number}": {("skills", 2): crew.missing_skill(number)} for number in crew.LACKING_SKILL}
+
+
+def test_no_member_is_added_where_only_asked_gaps_are_filled(rdf):
+    assert not filled_of(complete(*rdf, only=[("skill",)], fill="asked"))
+
+
+def test_filling_all_gaps_adds_no_more_members_than_the_default(rdf):
+    likely, everything = (complete(*rdf, only=[("skill",)], fill=fill) for fill in ("likely", "all"))
+    likely_members, all_members = (
+        {id: values for id, values in filled_of(completing).items() if ("skill", 2) in values}
+        for completing in (likely, everything)
+    )
+    assert likely_members == all_members
+
+
+def test_members_that_nothing_tells_are_held_back():
+    generator = random.Random(1)
+    words = [f"w{number}" for number in range(40)]
+    lines = [
+        f"<{E}e{number}> <{E}tag> {', '.join(f'<{E}{word}>' for word in generator.sample(words, 3))} ."
+        for number in range(80)
+    ]
+    completing = complete(*source_of("\n".join(lines), "turtle"), keeps_held_back=True)
+    completions = list(completing)
+    assert not any(completion.filled for completion in completions)
+    [row] = [row for row in completing.summary.rows.values() if row.path == ("tag",)]
+    assert row.members == 0
+    assert row.members_held_back.total() > 0
+
+
+def test_a_rejected_member_is_not_proposed_again(rdf):
+    model, entities = rdf
+    id, member = f"{E}p5", Link(E + crew.missing_skill(5))
+    answers = Answers()
+    answers.add([Answer(id, ("skill", 2), member, REJECTED, None, None, "")])
+    filled = filled_of(complete(model, entities, only=[("skill",)], answers=answers))
+    assert id not in filled
+    assert f"{E}p11" in filled
+
+
+def test_a_set_that_was_added_to_before_is_left_alone(rdf):
+    model, entities = rdf
+    made = {("skill", 2): Link(f"{E}acting")}
+    changed = [replace(entity, made=made) if entity.id == f"{E}p5" else entity for entity in entities]
+    assert f"{E}p5" not in filled_of(complete(model, changed, only=[("skill",)]))
+
+
+def test_an_inverse_link_gives_a_further_member():
+    pairs = {(number, (number + step) % 40) for number in range(40) for step in (1, 2)}
+    links = sorted({*pairs, *((b, a) for a, b in pairs)} - {(7, 8)})
+    text = "".join(f"<{E}e{a}> <{E}near> <{E}e{b}> .\n" for a, b in links)
+    completing = complete(*source_of(text, "turtle"))
+    filled = filled_of(completing)
+    assert filled[f"{E}e7"] == {("near", 3): Link(f"{E}e8")}
+    assert completing.summary.to_json()["properties"][0]["rules"]
+
+
+def test_a_hidden_link_is_not_told_by_its_copy_among_classes():
+    entities = [Entity(f"e{number}", {"kind": [Link("a"), Link("b")]}, ("a", "b")) for number in range(6)]
+    triples = Triples._numbered(
+        [entity.id for entity in entities],
+        [(entity.id, ("kind",), link.id) for entity in entities for link in entity.tree["kind"]],
+        [(entity.id, CLASSES, name) for entity in entities for name in entity.classes],
+        1,
+        {},
+    )
+    without = without_copied_classes(triples)
+    of_classes = triples.relation_of[Relation(CLASSES, False)]
+    assert not (without.numbered[:, 1] == of_classes).any()
+    assert len(without) == len(triples.links)
+
+
+# ---------------------------------------------------------------- classes
+
+
+def test_missing_classes_are_written_only_where_they_are_named(rdf):
+    wanted = {f"{E}p{number}": Link(E + crew.kind_of(number)) for number in crew.LACKING_CLASS} | {
+        f"{E}c20": Link(f"{E}City")
+    }
+    named = complete(*rdf, only=[CLASSES])
+    filled = filled_of(named)
+    assert {id: value for id, values in filled.items() for value in values.values()} == wanted
+    assert all(path[:1] == CLASSES for values in filled.values() for path in values)
+    unnamed = list(complete(*rdf, keeps_held_back=True))
+    assert not any(path[:1] == CLASSES for completion in unnamed for path in completion.filled)
+    held_back = {
+        completion.entity.id: value.value
+        for completion in unnamed
+        for path, (value, reason) in completion.held_back.items()
+        if path[:1] == CLASSES and "--only" in reason
+    }
+    assert held_back == wanted
+
+
+def test_classes_of_classes_are_not_proposed(rdf):
+    for completion in complete(*rdf, keeps_held_back=True):
+        if completion.entity.id in (f"{E}Actor", f"{E}Director"):
+            assert not any(path[:1] == CLASSES for path in completion.held_back)
+
+
+def test_a_superclass_of_a_class_that_one_entity_has_is_not_proposed():
+    rare = ":Stunt rdfs:subClassOf :Person .\n:s1 a :Stunt ; :skill :acting, :singing, :dancing ; :born 1960 .\n"
+    completions = complete(*source_of(crew.turtle() + rare, "turtle"), keeps_held_back=True)
+    [stunt] = [completion for completion in completions if completion.entity.id == f"{E}s1"]
+    proposed = {value.value for path, (value, _) in stunt.held_back.items() if path[:1] == CLASSES}
+    assert Link(f"{E}Person") not in proposed
+
+
+def test_only_rdf_has_classes_to_add(json_persons):
+    with pytest.raises(SchemaError, match="expected RDF"):
+        complete(*json_persons, only=[CLASSES])
+
+
+def test_classes_exclude_their_superclasses_and_those_that_never_go_with_them():
+    entities = [("Film",)] * 20 + [("Person", "Actor")] * 20 + [("Rare",)]
+    relations = ClassRelations({"Actor": ("Person",), "Person": ("Agent",)}, {"Rare": ("Odd",)}, entities)
+    assert relations.excludes("Person", ["Actor"])
+    assert relations.excludes("Agent", ["Actor"])
+    assert relations.excludes("Actor", ["Film"])
+    assert relations.excludes("Film", ["Actor"])
+    assert relations.excludes("Odd", ["Rare"])
+    assert not relations.excludes("Actor", ["Person"])
+    assert not relations.excludes("Rare", ["Film"])
+    assert relations.below(["Person", "Actor", "Film"]) == [[1], [], []]
+    assert relations.specific(("Person", "Actor")) == ["Actor"]
+    assert relations.classifies("Person", ())
+
+
+# ---------------------------------------------------------------- why
+
+
+def test_the_reasons_for_a_member_are_what_the_entity_has(rdf):
+    model, entities = rdf
+    entity = next(entity for entity in entities if entity.id == f"{E}p5")
+    reasons = why(model, entity, ("skill", 2), entities)
+    assert reasons.value == Link(E + crew.missing_skill(5))
+    assert reasons.confidence > 0.5
+    assert not reasons.held_back
+    assert {similar.value for similar in reasons.similar} == {reasons.value}
+    names = [influence.name for influence in reasons.influences]
+    assert any(name.startswith("skill ") for name in names)
+    assert all(0 < influence.distance <= 1 for influence in reasons.influences)
+
+
+def test_a_given_member_is_hidden_before_it_is_explained(rdf):
+    model, entities = rdf
+    entity = next(entity for entity in entities if entity.id == f"{E}p0")
+    reasons = why(model, entity, ("skill", 0), entities)
+    assert reasons.is_hidden
+    assert reasons.given == Link(E + crew.skills_of(0)[0])
+    assert reasons.value == reasons.given
+    assert len(entity.tree["skill"]) == 3
+
+
+def test_a_class_is_explained_and_why_it_is_not_written(rdf):
+    model, entities = rdf
+    entity = next(entity for entity in entities if entity.id == f"{E}p3")
+    reasons = why(model, entity, CLASSES, entities)
+    assert reasons.value == Link(E + crew.kind_of(3))
+    assert "--only" in reasons.held_back
+
+
+def test_a_set_with_one_member_has_nothing_left_to_explain_it(rdf):
+    model, entities = rdf
+    entity = next(entity for entity in entities if entity.id == f"{E}c1")
+    with pytest.raises((SchemaError, ConfigError)):
+        why(model, entity, ("twin", 0), entities)
+
+
+def test_without_sets_nothing_is_fitted(rdf):
+    model, _ = rdf
+    assert FurtherMembers.of(model.codec, [], [], ClassRelations({}, {}, []), 0) == FurtherMembers()
