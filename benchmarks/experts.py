@@ -47,6 +47,7 @@ from kbdisk.data.graph import Graph
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.experts import EXPERTS, experts_of, stacking
 from kbdisk.experts.base import Candidates, Ensemble, ExpertGroup, Sides, Stacked, mean_belief, mean_of
+from kbdisk.experts.link_factorization import Factors
 from kbdisk.experts.queries import reserved_questions
 from kbdisk.loaders import KB
 from kbdisk.model.diffusion import Model
@@ -73,6 +74,7 @@ CODE: Mapping[str, Sequence[Any]] = {  # expert -> the files, classes and functi
         "feature_screening.py",
         "filled_columns.py",
     ),
+    "value_factorization": ("value_factorization.py", Factors.place_all),
     "given_only": ("given_only.py",),
     "close_propagation": ("propagation.py",),
     "second network": (Ensemble, mean_of, mean_belief),

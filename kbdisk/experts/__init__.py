@@ -128,6 +128,17 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             short_refit_share=0.1,  # first trees with too little time gain more by it than an average of several
             keep_before_refit=True,
         ),
+        "value_factorization": ExpertKind(
+            LinkFactorizationConfig,
+            "kbdisk.experts.value_factorization:fit",
+            "kbdisk.experts.serialize:VALUE_FACTORIZATION",
+            title="factorisation of values",
+            doing="factorising values",
+            applies="kbdisk.experts.value_factorization:applies",
+            refit_share=0.25,
+            short_refit_share=0.25,
+            keep_before_refit=True,
+        ),
         "given_only": ExpertKind(
             GivenOnlyConfig,
             "kbdisk.experts.given_only:fit",

@@ -41,6 +41,7 @@ RATE, INITIAL_SCALE, EPSILON = 0.1, 0.1, 1e-10  # of Adagrad
 TRIALS, MAIN, FINAL = (1.0, 1.0), (1.0, 0.3), (0.3, 0.02)  # the first and the last rate of a phase, in RATE
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
+APPROXIMATE_STEPS = 8  # of many new nodes at once
 MAX_SCORES = 1 << 24  # that are computed at once
 LINKS_AT_ONCE = 256  # whose known answers are listed at once
 RANKED_AT_ONCE = 1024  # queries, for which the vectors of all nodes are converted once
@@ -153,6 +154,42 @@ class Factors:
             rate = PLACING_RATE * (1 - step / PLACING_STEPS)
             vector = vector - rate * gradient / (squares.sqrt() + EPSILON)
         return vector[0]
+
+    def place_all(
+        self, sides: Sequence[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]], count: int, strength: float
+    ) -> Tensor:
+        """(count, 2R) the vectors of many new nodes at once, approximately: answers are told from some candidates alone.
+
+        A side has owners (n,), relations (n,) and answers (n,), and candidates (C,) with the logarithms (C,) of how many
+        nodes each stands for.
+        """
+        sides = [side for side in sides if len(side[0])]
+        owners = torch.cat([side[0] for side in sides]) if sides else torch.zeros(0, dtype=torch.long)
+        total = torch.bincount(owners, minlength=count).clamp(min=1)[:, None].to(self.nodes.device)
+        tasks = [
+            (
+                owner,
+                self.relation_vectors(relations),
+                self.node_vectors(answers),
+                self.node_vectors(candidates),
+                log_weights + torch.where(answers[:, None] == candidates, -torch.inf, 0.0),
+            )
+            for owner, relations, answers, candidates, log_weights in sides
+        ]
+        vectors = self.nodes.new_zeros((count, self.nodes.shape[1]), dtype=torch.float32)
+        squares = torch.zeros_like(vectors)
+        for step in range(APPROXIMATE_STEPS):
+            gradient = strength * gradient_of_cubes(vectors)
+            for owner, relation, answer, candidates, log_weights in tasks:
+                queries = times(vectors[owner], relation)
+                own = (queries * answer).sum(1, keepdim=True)
+                probabilities = torch.cat([own, queries @ candidates.T + log_weights], 1).softmax(1)
+                apart = (probabilities[:, :1] - 1) * answer + probabilities[:, 1:] @ candidates
+                gradient.index_add_(0, owner, times_conjugate(apart, relation) / total[owner])
+            squares += gradient * gradient
+            rate = PLACING_RATE * (1 - step / APPROXIMATE_STEPS)
+            vectors = vectors - rate * gradient / (squares.sqrt() + EPSILON)
+        return vectors
 
 
 # ---------------------------------------------------------------- training

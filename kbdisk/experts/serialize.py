@@ -37,6 +37,8 @@ from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.link_factorization import FEATURES, Correctness, Factors, LinkClassifier, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.experts.propagation import CLOSE_GRADES, ClosePropagation, unweighted_group
+from kbdisk.experts.value_factorization import FactorFeatures, NodeSample, TripleLayout
+from kbdisk.experts.value_factorization import unweighted_group as factorised_labels
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
 
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -551,6 +553,54 @@ def _with_weights(group: ExpertGroup, properties: Mapping[SlotLevel, dict[str, T
 
 PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_propagation, _read_propagation)
 CLOSE_PROPAGATION = Format(USUAL_AMOUNT, WEIGHT, _write_close_propagation, _read_close_propagation)
+
+
+# ---------------------------------------------------------------- factorised values
+
+VALUE_FACTORIZATION_SHARED = {
+    **USUAL_AMOUNT,
+    "nodes": Spec(HALF, ("nodes", "numbers")),
+    "relations": Spec(HALF, ("directions", "numbers")),
+    "link_candidates": Spec(INT, ("of_links",), index_of="nodes"),
+    "link_log_weights": Spec(FLOAT, ("of_links",)),
+    "value_candidates": Spec(INT, ("of_values",), index_of="nodes"),
+    "value_log_weights": Spec(FLOAT, ("of_values",)),
+}
+
+
+def _write_value_factorization(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
+    features = group.featurizer
+    assert isinstance(features, FactorFeatures)
+    shared = {
+        "usual_amount": group.usual_amount,
+        "nodes": features.factors.nodes,
+        "relations": features.factors.relations,
+        "link_candidates": features.links.nodes,
+        "link_log_weights": features.links.log_weights,
+        "value_candidates": features.values.nodes,
+        "value_log_weights": features.values.log_weights,
+    }
+    return shared, {key: attributes(weighted, WEIGHT) for key, weighted in group.experts.items()}
+
+
+def _read_value_factorization(
+    codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
+) -> ExpertGroup:
+    layout = TripleLayout.of(codec).to(shared["nodes"].device)
+    if len(shared["nodes"]) != layout.size or len(shared["relations"]) != 2 * len(layout.relations):
+        raise ValueError("nodes: those of another model")
+    if shared["nodes"].shape[1] % 2:
+        raise ValueError("nodes: expected pairs of numbers, got an odd number")
+    features = FactorFeatures(
+        layout,
+        Factors(shared["nodes"], shared["relations"]),
+        NodeSample(shared["link_candidates"], shared["link_log_weights"]),
+        NodeSample(shared["value_candidates"], shared["value_log_weights"]),
+    )
+    return _with_weights(factorised_labels(codec, features, shared["usual_amount"]), properties)
+
+
+VALUE_FACTORIZATION = Format(VALUE_FACTORIZATION_SHARED, WEIGHT, _write_value_factorization, _read_value_factorization)
 
 
 # ---------------------------------------------------------------- trees of presence

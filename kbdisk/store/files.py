@@ -9,10 +9,11 @@
     latent_knn.safetensors  the index of the latent nearest neighbours, where they have a weight
     model-2.safetensors, latent_knn-2.safetensors, ...  the same of other networks, where there are several
     knn.safetensors, gaussian_process.safetensors, label_regression.safetensors, boosted_trees.safetensors,
-    given_only.safetensors, propagation.safetensors, close_propagation.safetensors, presence_trees.safetensors,
+    given_only.safetensors, propagation.safetensors, close_propagation.safetensors, value_factorization.safetensors,
+    presence_trees.safetensors, link_factorization.safetensors,
     and those of experts that other packages add
                         the other experts, where they have a weight
-    label_regression-judged.safetensors, boosted_trees-judged.safetensors
+    label_regression-judged.safetensors, boosted_trees-judged.safetensors, value_factorization-judged.safetensors
                         experts that are refitted with held-out entities, as they were before the refit
     metrics.json        the quality of each property, validation losses, the calibration of confidence, and the level at which
                         entities are unlike the training data

@@ -180,6 +180,8 @@ def _kinds(**configs: Any) -> dict[str, Any]:
     return {name: configs.get(name) or kind.config() for name, kind in LEARNT_KINDS.items()}
 
 
+VALUE_FACTORIZATION = LinkFactorizationConfig(share=0.08, rank=64, max_scored=512, queries=200)
+
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "model": ModelConfig(width=64, dropout=0.05),
@@ -191,6 +193,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "gaussian_process": GaussianProcessConfig(share=0.04),
             "label_regression": LabelRegressionConfig(share=0.06),
             "boosted_trees": BoostedTreesConfig(share=0.36),
+            "value_factorization": VALUE_FACTORIZATION,
             "given_only": GivenOnlyConfig(share=0.03),
             "propagation": PropagationConfig(share=0.01),
             "close_propagation": PropagationConfig(share=0.02),
@@ -207,6 +210,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "gaussian_process": GaussianProcessConfig(share=0.04),
             "label_regression": LabelRegressionConfig(share=0.06),
             "boosted_trees": BoostedTreesConfig(share=0.36),
+            "value_factorization": VALUE_FACTORIZATION,
             "given_only": GivenOnlyConfig(share=0.03),
             "propagation": PropagationConfig(share=0.01),
             "close_propagation": PropagationConfig(share=0.02),
@@ -223,6 +227,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "gaussian_process": GaussianProcessConfig(share=0.06),
             "label_regression": LabelRegressionConfig(share=0.03),
             "boosted_trees": BoostedTreesConfig(share=0.15),
+            "value_factorization": VALUE_FACTORIZATION,
             "given_only": GivenOnlyConfig(share=0.03),
             "propagation": PropagationConfig(share=0.01),
             "close_propagation": PropagationConfig(share=0.02),

@@ -50,7 +50,7 @@ def test_a_run_file_changes_what_it_names_and_nothing_else(read):
     [
         (
             "[trian]",
-            "trian: unknown key. Did you mean 'train'? Known keys: boosted_trees, close_propagation, codec, gaussian_process, given_only, hiding, knn, label_regression, latent_knn, link_factorization, model, presence_trees, propagation, seed, train.",
+            "trian: unknown key. Did you mean 'train'? Known keys: boosted_trees, close_propagation, codec, gaussian_process, given_only, hiding, knn, label_regression, latent_knn, link_factorization, model, presence_trees, propagation, seed, train, value_factorization.",
         ),
         ("[train]\nwarmpu = 1", "train.warmpu: unknown key. Did you mean 'warmup'? Known keys: absent, balance, "),
         ("[codec.kinds.numbr]", "codec.kinds.numbr: unknown key. Did you mean 'number'? Known keys: category, "),

@@ -37,6 +37,7 @@ def test_much_data_is_learnt_by_a_wider_network_in_larger_steps(entities, width,
         "propagation",
         "close_propagation",
         "gaussian_process",
+        "value_factorization",
     }
     assert bool(sized.experts["gaussian_process"].share) == (20 < entities < 2000)  # by the values of a property
     assert sized.experts["given_only"].share == 0  # nothing is
