@@ -12,8 +12,8 @@ validation part, and further links of the others are hidden in the place of thos
 With --unseen a twentieth of the entities is left out of training. Then each is placed by three to five of its triples, and asked for
 one further link; beside it stands the same question to factors that were trained with these triples.
 
-The plain factorisation scores each triple by itself, in steps of a thousand. It has no values, and all else in common: the choice
-of the regularisation on held-out links, too.
+The plain factorisation scores each triple by itself, in steps of a thousand. It has no values, and all else in common: the rank, which
+is that of ours, the arithmetic of the processor, the falling rate, and the choice of the regularisation on held-out links.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from kbdisk.entity import Path as EntityPath
 from kbdisk.evaluation.links import classification
 from kbdisk.experts.config import LinkFactorizationConfig
 from kbdisk.experts.link_factorization import (
+    DEFAULT_RANK,
     Correctness,
     Factors,
     Fitted,
@@ -51,6 +52,7 @@ from kbdisk.experts.link_factorization import (
     LinkPredictor,
     fit,
     link_features,
+    rank_of,
     ranks,
     sides_of,
     times,
@@ -149,9 +151,10 @@ def _fb15k() -> dict[str, Links]:
 def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) -> None:
     """Both factorisations of a source, within the same time."""
     task = task_of(source, seed, arguments.validation)
+    rank = rank_of(task.given, LinkFactorizationConfig(rank=arguments.rank), seed, seconds_of(budget))
     methods = {
-        OURS: (task.given, LinkFactorizationConfig(rank=arguments.rank)),
-        PLAIN: (task.links_alone, LinkFactorizationConfig(rank=arguments.rank, queries=PLAIN_QUERIES, answers=1)),
+        OURS: (task.given, LinkFactorizationConfig(rank=rank)),
+        PLAIN: (task.links_alone, LinkFactorizationConfig(rank=rank, queries=PLAIN_QUERIES, answers=1)),
     }
     scores = dict.fromkeys(methods, lambda fitted: rows_of(fitted.factors, task))
     _measure_methods(methods, scores, source, source, budget, seed, arguments)
@@ -178,7 +181,7 @@ def _measure_methods(
         begun = time.monotonic()
         fitted = fit(triples, config, seed, seconds_of(budget))
         seconds = round(time.monotonic() - begun, 1)
-        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": config.rank}
+        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": fitted.factors.rank}
         rows = scores[method](fitted)
         stored_run.add(
             Result(
@@ -391,7 +394,7 @@ def main(argv: Sequence[str]) -> None:
     parser = argument_parser("links", __doc__)
     parser.add_argument("source", nargs="?", help="codex-s, codex-m, fb15k-237, wikilike, wikilike-1500, or a file")
     parser.add_argument("--budget", default="5m", help="of each factorisation")
-    parser.add_argument("--rank", type=int, default=200, help="complex numbers of a node")
+    parser.add_argument("--rank", type=int, default=0, help="complex numbers of a node; 0: as the time allows")
     parser.add_argument(
         "--seed", type=int, action="append", help="of training and of what is hidden; repeat it for more"
     )
@@ -405,7 +408,7 @@ def main(argv: Sequence[str]) -> None:
     arguments = parser.parse_args(argv)
     if arguments.speed:
         for entities, queries in SPEED:
-            print(measure_speed(entities, queries, arguments.rank))
+            print(measure_speed(entities, queries, arguments.rank or DEFAULT_RANK))
         return
     if arguments.source is not None:
         for seed in arguments.seed or [0]:

@@ -261,7 +261,19 @@ def _recognised_triples(source: Source) -> str | None:
     """The format of triples, where a file without a format of its own, or of a table, holds them for certain."""
     from kbdisk.loaders import triples
 
-    return triples.FORMAT if _suffix(source.name) in triples.SUFFIXES and triples.is_certain(source) else None
+    if _suffix(source.name) not in triples.SUFFIXES:
+        return None
+    if triples.is_certain(source):
+        return triples.FORMAT
+    if format_of(source.name) is not None and triples.has_weights(source):
+        warnings.warn(f"{source.name}: {WEIGHTS_IN_TABLE}", KBDiskWarning, stacklevel=4)
+    return None
+
+
+WEIGHTS_IN_TABLE = (
+    "has the columns of triples, and a number in a fourth one: it is read as a table. "
+    "To read links, keep three columns, as by cut -f 1-3."
+)
 
 
 def _refuse_unknown_name(source: Source) -> str:

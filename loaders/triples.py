@@ -280,13 +280,32 @@ def is_certain(source: Source) -> bool:
     All lines have three names. The names of the first line recur, each in its role, as those of a header do not. Some
     tails are heads, no relation is a head or a tail, and relations are few.
     """
+    return _are_certain(_sampled_lines(source), source.name)
+
+
+def has_weights(source: Source) -> bool:
+    """Whether a file holds triples for certain, each with a number in a fourth column, as uncertain triples have."""
+    rows = [line.rstrip(b"\r\n").split(b"\t") for line in _sampled_lines(source)]
+    return all(len(row) == 4 and _is_number(row[3]) for row in rows) and _are_certain(
+        [b"\t".join(row[:3]) for row in rows], source.name
+    )
+
+
+def _is_number(cell: bytes) -> bool:
+    return is_numeral(cell.decode("ascii", "replace").strip())
+
+
+def _sampled_lines(source: Source) -> list[bytes]:
+    """The first lines of a file."""
     with source.open() as stream:
         sample = stream.read(SAMPLE_SIZE)
     lines = sample.splitlines(keepends=True)
-    if len(sample) == SAMPLE_SIZE:
-        lines.pop()  # it may go on
+    return lines[:-1] if len(sample) == SAMPLE_SIZE else lines  # the last one may go on
+
+
+def _are_certain(lines: list[bytes], name: str) -> bool:
     try:
-        triples = [triple_of(line, source.name, number) for number, line in enumerate(lines, 1)]
+        triples = [triple_of(line, name, number) for number, line in enumerate(lines, 1)]
     except LoadError:
         return False
     others = [triple for triple in triples if triple != triples[0]]

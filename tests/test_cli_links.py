@@ -31,7 +31,7 @@ def kept(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("links")
     source = folder / "cities.jsonl"
     source.write_text("".join(json.dumps(entity) + "\n" for entity in [*map(country, range(8)), *map(city, range(64))]))
-    kbdisk.train(source, preset="links", steps=1, out=f"{source}.links.kbdisk")
+    kbdisk.train(source, preset="links", steps=400, out=f"{source}.links.kbdisk")
     return folder
 
 
@@ -216,7 +216,7 @@ def test_triples_are_a_source_as_any_other(tmp_path, run, monkeypatch):
     lines = [f"n{k}\tnext\tn{(k + 1) % 40}\nn{k}\tsecond\tn{(k + 2) % 40}\n" for k in range(40)]
     Path("ring.txt").write_text("".join(lines[:-1]))
     Path("test.txt").write_text(lines[-1])
-    assert run("train", "ring.txt", "--preset", "links", "--steps", "1", "-q")[0] == 0
+    assert run("train", "ring.txt", "--preset", "links", "--steps", "100", "-q")[0] == 0
     status, out, err = run("evaluate", "ring.txt.kbdisk", "test.txt", "--links", "--json", "--from", "triples")
     assert (status, err) == (0, "")
     rows = json.loads(out)["rows"]
@@ -232,3 +232,21 @@ def test_a_source_without_links_is_refused(tmp_path, run):
     status, _, err = run("train", str(source), "--preset", "links", "--budget", "1s")
     assert status == 2
     assert "at least 50 links" in err
+
+
+def test_a_stopped_run_of_links_is_not_resumed(place, run):
+    status, _, err = run("train", "cities.jsonl", "--preset", "links", "--resume", "-q", "--out", "m.kbdisk")
+    assert status == 2
+    assert "--resume" in err
+    assert not Path("m.kbdisk").exists()
+
+
+def test_correctness_that_is_not_calibrated_says_so(place, run):
+    """Of so few links four are held out."""
+    _, out, _ = run("links", "cities.jsonl", "--id", "city3", "--path", "language", "--json", "-k", "1")
+    assert json.loads(out)["links"][0]["calibrated"] is False
+    _, out, _ = run("links", "cities.jsonl", "--id", "city3", "--path", "language", "-k", "1")
+    assert "not calibrated" in out
+    model = kbdisk.open("cities.jsonl.links.kbdisk")
+    [link] = model.predict_links(head="city3", property="language", k=1)
+    assert not link.is_calibrated

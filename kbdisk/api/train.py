@@ -129,7 +129,7 @@ def train(
         raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
     if not run.train.members:
         return _train_links_alone(
-            loaded, known, run, out, watch, force, facts(torch_device, schema) | dict(notes or {})
+            loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {})
         )
     rules = rules_of(known, loaded.entities, run)
     keep = None
@@ -192,10 +192,15 @@ def _train_links_alone(
     run: Run,
     out: StrPath | None,
     watch: Watch,
+    resume: bool,
     force: bool,
     known_facts: Mapping[str, Any],
 ) -> Model:
     """A model that predicts links alone, as its network is not trained."""
+    if resume:
+        raise ConfigError(
+            option_name("resume"), "a stopped run of links alone is not kept. Leave it out to begin anew."
+        )
     if out is not None:
         refuse_output_path(out, force)
     with nullcontext() if out is None else training_lock(FilePath(out)):
@@ -204,7 +209,11 @@ def _train_links_alone(
         record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
         start = time.monotonic()
         links = links_of(
-            schema, loaded.entities, run, partial(_report, watch, record, EXPERTS["link_factorization"].doing)
+            schema,
+            loaded.entities,
+            run,
+            partial(_report, watch, record, EXPERTS["link_factorization"].doing),
+            run.train.steps,
         )
         if links is None:
             raise LoadError(
@@ -289,9 +298,13 @@ def presence_trees_of(
 
 
 def links_of(
-    schema: Schema, entities: Sequence[Entity], run: Run, report: Callable[[int, int], None]
+    schema: Schema,
+    entities: Sequence[Entity],
+    run: Run,
+    report: Callable[[int, int], None],
+    steps: int | None = None,
 ) -> LinkPredictor | None:
-    """A predictor of links, fitted to the links of all entities; None where there are too few, or none are wanted."""
+    """A predictor of links, fitted to the links of all entities, by some steps at most; None where there are too few, or none are wanted."""
     config, budget = run.experts["link_factorization"], run.train.seconds
     if not config.share:
         return None
@@ -299,7 +312,7 @@ def links_of(
     if len(triples.links) < MIN_LINKS:
         return None
     seconds = None if budget is None else config.share * budget
-    fitted = link_factorization.fit(triples, config, run.seed, seconds, report)
+    fitted = link_factorization.fit(triples, config, run.seed, seconds, report, steps)
     return calibrated_links(fitted, triples)
 
 

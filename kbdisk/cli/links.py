@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kbdisk.completion.links import PredictedLink
 
 DEFAULT_BUDGET = "1m"
+NOT_CALIBRATED = "How sure it is was not calibrated: too few links could be held out."
 KEPT = ".links.kbdisk"  # ends the name of a model of links alone, beside its source
 
 
@@ -160,5 +161,8 @@ def render_links(
                 similar = Text(", ".join(map(name, link.similar)), "dim", no_wrap=True, overflow="ellipsis")
                 table.add_row(Text(show(link.path), "green"), cell, percent(link.confidence), similar)
             console.print(table)
+        if not all(link.is_calibrated for of_entity in predicted for link in of_entity):
+            console.print()
+            console.print(Text(NOT_CALIBRATED, "dim"))
 
     return render(show_links)

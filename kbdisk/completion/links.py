@@ -18,7 +18,7 @@ from torch import Tensor
 from kbdisk.data.triples import Relation, Triples, links_of
 from kbdisk.entity import Entity, Path, show
 from kbdisk.errors import ConfigError, SchemaError
-from kbdisk.experts.link_factorization import LinkPredictor, times
+from kbdisk.experts.link_factorization import LinkPredictor
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.names import did_you_mean
 
@@ -45,6 +45,7 @@ class PredictedLink:
     presence: float  # the probability that the entity asked about has one more such link than is known
     correctness: float  # the probability that this is the link, if so
     similar: tuple[str, ...] = ()  # entities like the one asked about that have the same link
+    is_calibrated: bool = True  # whether enough links were held out to calibrate correctness
 
     @property
     def confidence(self) -> float:
@@ -55,7 +56,7 @@ class PredictedLink:
         """The link as plain data."""
         data = {"head": self.head, "property": show(self.path), "tail": self.tail}
         chances = {name: round(getattr(self, name), DIGITS) for name in ("confidence", "presence", "correctness")}
-        return {**data, **chances, "similar": list(self.similar)}
+        return {**data, **chances, "calibrated": self.is_calibrated, "similar": list(self.similar)}
 
 
 class LinkQuestions:
@@ -84,25 +85,33 @@ class LinkQuestions:
     def _ask(self, queries: Sequence[LinkQuery], relations: Tensor, k: int) -> list[list[PredictedLink]]:
         nodes = [self.triples.number_of.get(query.entity) for query in queries]
         vectors = torch.stack([self.vector(query.entity) for query in queries])
-        directions = self.predictor.factors.relation_vectors(relations)
         numbers = torch.tensor([-1 if node is None else node for node in nodes])
         links_known, answers, counts = self._known(queries, numbers, relations)
         excluded_rows, excluded = self._excluded(numbers, relations)
-        found, correctness = self.predictor.predict(
-            times(vectors, directions),
+        predicted = self.predictor.predict(
+            numbers,
+            vectors,
             relations,
             (torch.cat([links_known, excluded_rows]), torch.cat([answers, excluded])),
+            counts,
             k,
         )
-        presence = self.predictor.presence(numbers, vectors, relations, counts)
-        rows, places = (found.nodes >= 0).nonzero(as_tuple=True)
-        answer, right = found.nodes[rows, places], correctness[rows, places]
+        rows, places = (predicted.nodes >= 0).nonzero(as_tuple=True)
+        answer, right, presence = (
+            predicted.nodes[rows, places],
+            predicted.correctness[rows, places],
+            predicted.presence.tolist(),
+        )
         similar = self._similar(numbers[rows], relations[rows], answer)
         links: list[list[PredictedLink]] = [[] for _ in queries]
         for row, node, chance, others in zip(rows.tolist(), answer.tolist(), right.tolist(), similar, strict=True):
             query, other = queries[row], self.triples.entities[node]
             head, tail = (other, query.entity) if query.incoming else (query.entity, other)
-            links[row].append(PredictedLink(head, query.path, tail, float(presence[row]), chance, others))
+            links[row].append(
+                PredictedLink(
+                    head, query.path, tail, presence[row], chance, others, is_calibrated=self.predictor.is_calibrated
+                )
+            )
         return links
 
     def _similar(self, own: Tensor, relations: Tensor, answers: Tensor) -> list[tuple[str, ...]]:

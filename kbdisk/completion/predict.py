@@ -121,7 +121,9 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
 
     def _further_members(self, planned: Planned) -> Iterator[Prediction]:
         """The predictions for the sets of an entity that have members."""
-        for gap in planned.sets if planned.reading is not None else ():
+        if planned.reading is None:
+            return
+        for gap in planned.sets:
             rejected = self.answers.rejected_members(planned.entity.id, gap.path)
             best = self.plan.further_members.best(planned.reading.id, gap.path, rejected)
             yield Prediction(gap, NO_MEMBER) if best is None else member_prediction(gap, best)

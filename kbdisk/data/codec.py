@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -60,13 +60,15 @@ class Codec:
         config: CodecConfig | None = None,
         graph: Graph | None = None,
         hierarchy: Hierarchy | None = None,
+        report: Callable[[int, int], None] | None = None,
     ) -> Codec:
         """Fit a codec to training entities, read once. Evidence comes over the links of the graph; without one, of these entities.
 
-        `hierarchy` has the direct superclasses of classes; without one, those that these entities state.
+        `hierarchy` has the direct superclasses of classes; without one, those that these entities state. `report` is called
+        while numbers are propagated over links: how many are done, of how many.
         """
         config = replace(config or CodecConfig())  # adds the defaults of kinds that were added since it was made
-        fitted = fit(schema, entities, config, graph, hierarchy)
+        fitted = fit(schema, entities, config, graph, hierarchy, report)
         return cls(
             schema,
             config,

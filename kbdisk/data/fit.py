@@ -128,9 +128,10 @@ def fit(
     config: CodecConfig,
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> Fitted:
     """Fit a codec to entities. Without a hierarchy superclasses are those that these entities state."""
-    gathered = gather(schema, entities, config, graph, hierarchy)
+    gathered = gather(schema, entities, config, graph, hierarchy, report)
     pools = gathered.pools
     leaves = {source: pools.leaves[source] for source in gathered.values}
     leaves |= {source: incoming_leaf(str(source.path[0])[1:]) for source in gathered.evidence.sources}
@@ -185,6 +186,7 @@ def gather(
     config: CodecConfig,
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> TrainingValues:
     """The values of entities, each read once. Evidence comes over the links of the graph; without one, of these entities."""
     gathered = TrainingValues(Pools.of(schema, config.pooling))
@@ -224,7 +226,7 @@ def gather(
     gathered.superclasses = Superclasses.fit(stated, (classes for _, classes in gathered.classes))
     if has_evidence:
         gathered.evidence = collect_evidence(
-            Evidence(schema, linked_entities, config.evidence, gathered.pools), receivers
+            Evidence(schema, linked_entities, config.evidence, gathered.pools), receivers, report
         )
     return gathered
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
@@ -150,11 +150,15 @@ def pooled_over(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
     return source.class_name, over._replace(class_name=read.class_name)
 
 
-def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> TrainingEvidence:
+def collect_evidence(
+    evidence: Evidence,
+    entities: Iterable[tuple[str, str, Mapping[Path, Any]]],
+    report: Callable[[int, int], None] | None = None,
+) -> TrainingEvidence:
     """The evidence of training entities, given as id, class and leaves.
 
     All incoming links are collected. Other evidence, where there is much, is counted for a sample of the entities, and the
-    counts are extrapolated.
+    counts are extrapolated. `report` is called while numbers are propagated.
     """
     pools = evidence.pools
     counts: Counter[tuple[str, Over]] = Counter()
@@ -185,7 +189,7 @@ def collect_evidence(evidence: Evidence, entities: Iterable[tuple[str, str, Mapp
             counts[class_name, over] = count * len(receivers) // sampled
     screened = screening.best() if screening is not None else set()
     if evidence.config.chains:
-        evidence.propagation = Propagation.fit(evidence.graph, pools, receivers)
+        evidence.propagation = Propagation.fit(evidence.graph, pools, receivers, report)
         counted = receivers[:MAX_COUNTED_ENTITIES]
         numbers = Counter(
             propagated_slot(pools, counted[place].class_name, item.over) for place, item in evidence.propagated(counted)

@@ -21,7 +21,7 @@ n nodes   E edges   N entities   p paths   m messages   C chains
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -166,14 +166,21 @@ class Propagation:
         return cls(relations, propagators)
 
     @classmethod
-    def fit(cls, graph: Graph, pools: Pools, receivers: Sequence[Receiver]) -> Propagation:
-        """The numbers of training entities that are estimated better than by their median, beyond noise."""
+    def fit(
+        cls, graph: Graph, pools: Pools, receivers: Sequence[Receiver], report: Callable[[int, int], None] | None = None
+    ) -> Propagation:
+        """The numbers of training entities that are estimated better than by their median, beyond noise.
+
+        `report` is called before each number: how many are done, of how many.
+        """
         relations = Relations.of(graph.arrays(), pools)
         if not relations.names:
             return cls()
         sources = sorted({pools.source(*number) for number in graph.arrays().numbers}, key=str)
         fits = []
-        for number in sources:
+        for place, number in enumerate(sources):
+            if report is not None:
+                report(place, len(sources))
             reads = tuple(source for source in sources if source.path == number.path)
             having = [
                 receiver

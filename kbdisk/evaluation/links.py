@@ -18,7 +18,14 @@ from kbdisk.data.triples import Answers, Triples, links_of, with_inverses
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import Line
-from kbdisk.experts.link_factorization import Correctness, Fitted, HeldOut, LinkPredictor, ranks
+from kbdisk.experts.link_factorization import (
+    MIN_CALIBRATED,
+    Correctness,
+    Fitted,
+    HeldOut,
+    LinkPredictor,
+    ranks,
+)
 from kbdisk.schemas.schema import Schema
 
 TAIL, HEAD, BOTH = "tail", "head", "both"  # what is asked for
@@ -177,14 +184,18 @@ def calibrated(fitted: Fitted, triples: Triples) -> LinkPredictor:
 
 
 def correctness_of(held_out: HeldOut, triples: Triples) -> Correctness:
-    """The line of correctness, with an offset for each property and direction as far as held-out links support it."""
+    """The line of correctness, with an offset for each property and direction as far as held-out links support it.
+
+    Of fewer than MIN_CALIBRATED questions it is the line that changes nothing.
+    """
     chosen = torch.randperm(len(held_out.relations), generator=torch.Generator().manual_seed(0))[:MAX_CALIBRATED]
     relations, is_right = held_out.relations[chosen], held_out.is_right[chosen]
     width = is_right.shape[1]
     keys = [(str(number), "") for number in relations.repeat_interleave(width).tolist()]
     probability = held_out.probability[chosen].double().flatten().numpy()
     truth = is_right.double().flatten().numpy()
-    line = Line.fit(keys, probability, truth, np.ones(len(keys)))
+    enough = len(held_out.relations) >= MIN_CALIBRATED
+    line = Line.fit(keys, probability, truth, np.ones(len(keys))) if enough else Line()
     offsets = torch.zeros(2 * len(triples.relations), dtype=torch.float64)
     for (number, _), offset in line.offsets.items():
         offsets[int(number)] = offset

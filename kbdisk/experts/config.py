@@ -134,7 +134,7 @@ class LinkFactorizationConfig:
     """A factorisation of all links, for links in both directions."""
 
     share: float = 0.0  # of the time budget, beside that for training
-    rank: int = 200  # complex numbers of a node
+    rank: int = 0  # complex numbers of a node; 0: 200, or more where the time allows
     max_scored: int = 1 << 15  # nodes that a step scores, at most
     values: bool = True  # whether classes, labels and numbers are nodes, too
     queries: int = 400  # of a step
@@ -142,7 +142,8 @@ class LinkFactorizationConfig:
 
     def __post_init__(self) -> None:
         _require_share(self.share)
-        _require_at_least(1, self, "rank", "max_scored", "queries", "answers")
+        _require_at_least(0, self, "rank")
+        _require_at_least(1, self, "max_scored", "queries", "answers")
 
 
 def _require_share(share: float) -> None:

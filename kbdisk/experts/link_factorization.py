@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
+from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -27,23 +29,35 @@ from torch import Tensor
 from kbdisk.data.triples import Answers, Triples, held_out_links, with_inverses
 from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.config import LinkFactorizationConfig
+from kbdisk.model.optimizers import adagrad, has_native_bfloat16
 
-STRENGTHS = (0.005, 0.015, 0.05)  # of N3, of which the best for held-out links is taken
-TRIAL_SHARE = 0.08  # of the time, for each of them
+STRENGTHS = (0.005, 0.01, 0.02, 0.05)  # of N3, of which the best for held-out links is taken
+DEFAULT_STRENGTH = 0.01  # where too few links are held out
+TRIAL_SHARE = 0.05  # of the time, for each of them
 FINAL_SHARE = 0.1  # of the time, with the held-out links
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
 MIN_HELD_OUT = 20  # of these, from which on the strength is chosen by them
 RATE, INITIAL_SCALE, EPSILON = 0.1, 0.1, 1e-10  # of Adagrad
+TRIALS, MAIN, FINAL = (1.0, 1.0), (1.0, 0.3), (0.3, 0.02)  # the first and the last rate of a phase, in RATE
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
 PLACING_STEPS, PLACING_RATE = 60, 0.3  # of a new node
 MAX_SCORES = 1 << 24  # that are computed at once
 LINKS_AT_ONCE = 256  # whose known answers are listed at once
+RANKED_AT_ONCE = 1024  # queries, for which the vectors of all nodes are converted once
+ROUNDING = 1e-6  # of a score, relatively
+SPARE = 32  # candidates that are kept in half precision, beside twice as many as are wanted
 MAX_NODES = 1 << 15  # whose vectors are in single precision at once
+MIN_CALIBRATED = 10  # questions about held-out links, from which on correctness is calibrated
 CALIBRATED = 10  # answers to a held-out query that correctness is calibrated on
 MIN_PROBABILITY = 1e-9
 MOST_LIKE = 30  # entities that say whether one like them has a link at all
 CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false ones
+MIN_SECONDS = 1e-9
 UNLIMITED_EPOCHS = 60  # where there is no time limit
+DEFAULT_RANK = 200  # without a time limit
+LARGER_RANKS = {400: 60, 800: 160}  # epochs that the default rank has time for, from which on a larger rank is better
+MAX_NUMBERS = 1 << 25  # of the vectors of all nodes at a larger rank
+MEASURED_STEPS = 7  # whose time says how many epochs there are
 
 
 def times(x: Tensor, y: Tensor) -> Tensor:
@@ -78,6 +92,11 @@ class Factors:
     nodes: Tensor
     relations: Tensor
 
+    @property
+    def rank(self) -> int:
+        """The complex numbers of a vector."""
+        return self.nodes.shape[1] // 2
+
     def rounded(self) -> Factors:
         """The factors in half precision, as they are stored and asked; all is computed in single precision."""
         return Factors(self.nodes.half(), self.relations.half())
@@ -85,6 +104,17 @@ class Factors:
     def node_vectors(self, nodes: slice | Tensor) -> Tensor:
         """(n, 2R) in single precision."""
         return self.nodes[nodes].float()
+
+    def parts(self, entities: int, rows: int, precision: torch.dtype = torch.float32) -> Iterator[tuple[int, Tensor]]:
+        """The first `entities` nodes in parts: the first node of each part, and its vectors, which the next part overwrites.
+
+        A part is as large as `rows` of scores of it may be.
+        """
+        size = max(min(MAX_SCORES // max(rows, 1), MAX_NODES, entities), 1)
+        converted = torch.empty((size, self.nodes.shape[1]), dtype=precision)
+        for start in range(0, entities, size):
+            end = min(start + size, entities)
+            yield start, converted[: end - start].copy_(self.nodes[start:end])
 
     def relation_vectors(self, relations: Tensor) -> Tensor:
         """(n, 2R) in single precision."""
@@ -141,6 +171,8 @@ class FactorTrainer:
             torch.randn((2 * self.relations_count, 2 * config.rank), generator=self.generator) * INITIAL_SCALE
         )
         self.node_squares, self.relation_squares = torch.zeros_like(self.nodes), torch.zeros_like(self.relations)
+        self.precision = torch.bfloat16 if has_native_bfloat16(self.nodes.device) else torch.float32
+        self.rate = RATE
         self.epochs = 0
         self.learn_from(triples)
 
@@ -164,26 +196,40 @@ class FactorTrainer:
         self._steps: Iterator[tuple[_Queries, Tensor]] = iter(())
 
     def run(
-        self, seconds: float | None, epochs: int = UNLIMITED_EPOCHS, report: Callable[[float], None] | None = None
+        self,
+        seconds: float | None,
+        epochs: int = UNLIMITED_EPOCHS,
+        report: Callable[[float], None] | None = None,
+        rates: tuple[float, float] = (1.0, 1.0),
+        steps: int | None = None,
     ) -> None:
-        """Take steps for some seconds, or else for some epochs."""
-        start, first = time.monotonic(), self.epochs
+        """Take steps for some seconds, or so many, or else for some epochs, at a rate that goes from the first of `rates` to the last, in RATE."""
+        start, first, taken = time.monotonic(), self.epochs, 0
         while True:
-            spent = time.monotonic() - start
-            if (seconds is not None and spent >= seconds) or (seconds is None and self.epochs >= first + epochs):
+            done = 0.0 if seconds is None else (time.monotonic() - start) / max(seconds, MIN_SECONDS)
+            done = done if steps is None else max(done, taken / steps)
+            done = (self.epochs - first) / epochs if seconds is None and steps is None else done
+            if done >= 1:
                 return
+            self.rate = RATE * (rates[0] + (rates[1] - rates[0]) * done)
             if report is not None:
-                report(spent / seconds if seconds else (self.epochs - first) / epochs)
+                report(done)
             step = next(self._steps, None)
             if step is None:
-                self._steps = self._epoch()
+                self._steps = self.epoch()
                 self.epochs += 1
                 step = next(self._steps, None)
                 if step is None:
                     return
-            self._step(*step)
+            self.step(*step)
+            taken += 1
 
-    def _epoch(self) -> Iterator[tuple[_Queries, Tensor]]:
+    @property
+    def steps_of_epoch(self) -> int:
+        """How many steps an epoch has."""
+        return sum(-(-len(side.counts) // self.config.queries) for side in self.sides)
+
+    def epoch(self) -> Iterator[tuple[_Queries, Tensor]]:
         """The steps of one epoch: each its side, and pieces of queries."""
         steps = []
         for side in self.sides:
@@ -193,20 +239,22 @@ class FactorTrainer:
         for place in torch.randperm(len(steps), generator=self.generator).tolist():
             yield steps[place]
 
-    def _step(self, side: _Queries, pieces: Tensor) -> None:
+    def step(self, side: _Queries, pieces: Tensor) -> None:
+        """One step by some pieces of a side's queries."""
         head, relation, rows, tail, counts = side.take(pieces)
         candidates, column, log_weight = self._candidates(side.candidates, tail)
         total = float(len(tail))
-        x, r, candidate_vectors = self.nodes[head], self.relations[relation], self.nodes[candidates]
-        queries = times(x, r)
+        x, r = self.nodes[head], self.relations[relation]
+        queries = times(x, r).to(self.precision)
+        candidate_vectors = self.nodes[candidates].to(self.precision)
         probabilities = queries @ candidate_vectors.T
         if log_weight is not None:
-            probabilities += log_weight
-        probabilities = probabilities.softmax(1).mul_(counts[:, None] / total)
+            probabilities += log_weight.to(self.precision)
+        probabilities = probabilities.softmax(1).mul_((counts[:, None] / total).to(self.precision))
         slots = rows * probabilities.shape[1] + column
-        probabilities.view(-1).index_add_(0, slots, torch.full_like(slots, -1 / total, dtype=probabilities.dtype))
+        probabilities.view(-1).index_add_(0, slots, torch.full_like(slots, -1 / total, dtype=self.precision))
         of_candidates = probabilities.T @ queries
-        of_queries = probabilities @ candidate_vectors
+        of_queries = (probabilities @ candidate_vectors).float()
         of_heads, of_relations = times_conjugate(of_queries, r), times_conjugate(of_queries, x)
         weight = self.strength * counts[:, None] / total
         of_heads += weight * gradient_of_cubes(x)
@@ -216,7 +264,7 @@ class FactorTrainer:
         parts = [(head, of_heads), (tail, of_tails)]
         parts += self._relation_prediction(head[rows], relation[rows], tail, total, relations_gradient)
         self._descend_nodes(candidates, of_candidates, parts)
-        _descend(self.relations, self.relation_squares, relations_gradient)
+        adagrad(self.relations, self.relation_squares, relations_gradient, self.rate)
 
     def _relation_prediction(
         self, head: Tensor, relation: Tensor, tail: Tensor, total: float, gradient: Tensor
@@ -253,26 +301,26 @@ class FactorTrainer:
     ) -> None:
         """One step of Adagrad of the nodes that have a gradient."""
         if isinstance(candidates, slice) and len(self.nodes) <= self.config.max_scored:
-            gradient = torch.zeros_like(self.nodes)
+            gradient = self._gradient
+            gradient[: candidates.start], gradient[candidates.stop :] = 0.0, 0.0
             gradient[candidates] = of_candidates
             for nodes, of_nodes in parts:
                 gradient.index_add_(0, nodes, of_nodes)
-            _descend(self.nodes, self.node_squares, gradient)
+            adagrad(self.nodes, self.node_squares, gradient, self.rate)
             return
         if isinstance(candidates, slice):
             candidates = torch.arange(candidates.start, candidates.stop)
         changed, place = torch.cat([candidates, *(nodes for nodes, _ in parts)]).unique(return_inverse=True)
         gradient = torch.zeros(len(changed), self.nodes.shape[1])
-        gradient.index_add_(0, place, torch.cat([of_candidates, *(of_nodes for _, of_nodes in parts)]))
+        gradient.index_add_(0, place, torch.cat([of_candidates.float(), *(of_nodes for _, of_nodes in parts)]))
         values, squares = self.nodes[changed], self.node_squares[changed]
-        _descend(values, squares, gradient)
+        adagrad(values, squares, gradient, self.rate)
         self.nodes[changed], self.node_squares[changed] = values, squares
 
-
-def _descend(values: Tensor, squares: Tensor, gradient: Tensor) -> None:
-    """One step of Adagrad, in place."""
-    squares.addcmul_(gradient, gradient)
-    values.addcdiv_(gradient, squares.sqrt().add_(EPSILON), value=-RATE)
+    @cached_property
+    def _gradient(self) -> Tensor:
+        """(N, 2R) written anew at each step: memory that is asked for at each step costs as much as the step itself."""
+        return torch.empty_like(self.nodes)
 
 
 class _Queries:
@@ -308,20 +356,41 @@ class _Queries:
 # ---------------------------------------------------------------- ranks
 
 
+class _Excluded:
+    """Nodes (m,) that are no answers in some rows (m,) of queries."""
+
+    def __init__(self, rows: Tensor, nodes: Tensor) -> None:
+        order = nodes.argsort()
+        self.rows, self.nodes = rows[order], nodes[order]
+
+    def remove_from(self, scores: Tensor, start: int) -> None:
+        """Write minus infinity for them into scores (q, n) of nodes from `start` on."""
+        first, last = torch.searchsorted(self.nodes, torch.tensor([start, start + scores.shape[1]])).tolist()
+        scores[self.rows[first:last], self.nodes[first:last] - start] = -torch.inf
+
+
 def ranks(factors: Factors, asked: Tensor, known: Answers, entities: int) -> Tensor:
     """(m,) the filtered rank of the tail of each triple (m, 3) among entities: other known answers are left out.
 
-    Of nodes with equal scores half come first, which is the mean over random orders.
+    Of nodes with equal scores half come first, which is the mean over random orders. Scores are equal that differ by rounding.
     """
-    parts = []
-    for triples in asked.split(max(min(MAX_SCORES // max(entities, 1), LINKS_AT_ONCE), 1)):
-        scores = factors.scores(factors.queries(triples[:, 0], triples[:, 1]), slice(0, entities))
-        own = scores.gather(1, triples[:, 2:])
+    ranked = []
+    for triples in asked.split(RANKED_AT_ONCE):
+        queries = factors.queries(triples[:, 0], triples[:, 1])
+        own = (queries * factors.node_vectors(triples[:, 2])).sum(1, keepdim=True)
+        tolerance = ROUNDING * own.abs()
         rows, answers = known.of(triples[:, 0], triples[:, 1])
-        scores[rows, answers] = -torch.inf
-        scores.scatter_(1, triples[:, 2:], -torch.inf)
-        parts.append(1 + (scores > own).sum(1) + (scores == own).sum(1) / 2)
-    return torch.cat([torch.zeros(0), *parts])
+        excluded = _Excluded(torch.cat([rows, torch.arange(len(triples))]), torch.cat([answers, triples[:, 2]]))
+        above, equal = torch.zeros(len(triples)), torch.zeros(len(triples))
+        for start, vectors in factors.parts(entities, len(triples)):
+            scores = queries @ vectors.T
+            excluded.remove_from(scores, start)
+            above_or_equal = (scores >= own - tolerance).sum(1)
+            above_part = (scores > own + tolerance).sum(1)
+            above += above_part
+            equal += above_or_equal - above_part
+        ranked.append(1 + above + equal / 2)
+    return torch.cat([torch.zeros(0), *ranked])
 
 
 def mean_reciprocal_rank(factors: Factors, held_out: Tensor, known: Answers, triples: Triples) -> float:
@@ -339,11 +408,14 @@ FEATURES = 4  # of a link
 def link_features(factors: Factors, links: Tensor, entities: int, relations: int) -> Tensor:
     """(m, 4) by which links (m, 3) are told from false ones: the log-probabilities of tail, head and relation, and the score."""
     parts = []
-    for of_part in links.split(max(MAX_SCORES // max(entities, 1), 1)):
+    for of_part in links.split(RANKED_AT_ONCE):
         both = with_inverses(of_part, relations)
-        scores = factors.scores(factors.queries(both[:, 0], both[:, 1]), slice(0, entities))
-        own = scores.gather(1, both[:, 2:])[:, 0]
-        of_tails, of_heads = (own - scores.logsumexp(1)).chunk(2)
+        queries = factors.queries(both[:, 0], both[:, 1])
+        own = (queries * factors.node_vectors(both[:, 2])).sum(1)
+        log_total = torch.full((len(queries),), -torch.inf)
+        for _, vectors in factors.parts(entities, len(queries)):
+            log_total = torch.logaddexp(log_total, (queries @ vectors.T).logsumexp(1))
+        of_tails, of_heads = (own - log_total).chunk(2)
         products = times_conjugate(factors.node_vectors(of_part[:, 2]), factors.node_vectors(of_part[:, 0]))
         of_relations = (
             (products @ factors.relation_vectors(torch.arange(relations)).T)
@@ -391,31 +463,94 @@ class Candidates(NamedTuple):
     nodes: Tensor  # (q, k)
     probability: Tensor  # (q, k) among all entities, but for the known answers
 
+    @classmethod
+    def of(cls, found: Nearest) -> Candidates:
+        """Those of a search."""
+        return cls(found.nodes, (found.scores - found.log_total[:, None]).exp().nan_to_num(0.0))
+
+
+class Search(NamedTuple):
+    """Vectors for which the entities with the largest inner products are wanted."""
+
+    vectors: Tensor  # (m, 2R)
+    excluded: tuple[Tensor, Tensor]  # rows (e,) of vectors, and nodes (e,) that are not wanted in them
+    k: int
+    norms: Tensor | None = None  # (E,) of the entities, by which products are divided
+
+
+class Nearest(NamedTuple):
+    """The entities with the largest scores, best first; -1 where there are fewer than k."""
+
+    nodes: Tensor  # (m, k)
+    scores: Tensor  # (m, k)
+    log_total: Tensor  # (m,) the logarithm of the sum of the exponentials of the scores of all entities, but for the excluded ones
+
+
+def nearest(factors: Factors, entities: int, searches: Sequence[Search]) -> list[Nearest]:
+    """The results of searches, by one pass over the vectors of the entities.
+
+    Entities are scored in parts, so that what is kept does not grow with their number. On a processor that multiplies bfloat16
+    faster, more than k are kept by such scores, and are then scored in single precision.
+    """
+    is_rounded = has_native_bfloat16(factors.nodes.device)
+    precision = torch.bfloat16 if is_rounded else torch.float32
+    vectors = torch.cat([search.vectors for search in searches]).to(precision)
+    sizes = [len(search.vectors) for search in searches]
+    kept = [_Kept(search, 2 * search.k + SPARE if is_rounded else search.k) for search in searches]
+    for start, part in factors.parts(entities, len(vectors), precision):
+        scores = (vectors @ part.T).float()
+        for of_search, scores_of_search in zip(kept, scores.split(sizes), strict=True):
+            of_search.add(scores_of_search, start)
+    return [of_search.nearest(factors if is_rounded else None) for of_search in kept]
+
+
+class _Kept:
+    """The largest scores of a search so far."""
+
+    def __init__(self, search: Search, width: int) -> None:
+        self.search, self.width = search, width
+        self.excluded = _Excluded(*search.excluded)
+        rows = len(search.vectors)
+        self.scores, self.nodes = torch.zeros(rows, 0), torch.zeros((rows, 0), dtype=torch.long)
+        self.log_total = torch.full((rows,), -torch.inf)
+
+    def add(self, scores: Tensor, start: int) -> None:
+        """Take in the scores (m, n) of entities from `start` on, which are changed."""
+        if self.search.norms is not None:
+            scores /= self.search.norms[start : start + scores.shape[1]]
+        self.excluded.remove_from(scores, start)
+        self.log_total = torch.logaddexp(self.log_total, scores.logsumexp(1))
+        of_part = scores.topk(min(self.width, scores.shape[1]), 1)
+        scores = torch.cat([self.scores, of_part.values], 1)
+        self.scores, places = scores.topk(min(self.width, scores.shape[1]), 1)
+        self.nodes = torch.cat([self.nodes, of_part.indices + start], 1).gather(1, places)
+
+    def nearest(self, factors: Factors | None) -> Nearest:
+        """The result; with `factors` after the entities that were kept are scored in single precision."""
+        scores, nodes, log_total = self.scores, self.nodes, self.log_total
+        if factors is not None and nodes.numel():
+            scores = self._exact(factors)
+            largest = torch.maximum(scores, self.scores).amax(1).nan_to_num(neginf=0.0)
+            rounded, exact = ((of_kept - largest[:, None]).exp().sum(1) for of_kept in (self.scores, scores))
+            rest = ((log_total - largest).exp() - rounded).clamp(min=0.0)
+            log_total = largest + (rest + exact).log()
+            scores, places = scores.topk(min(self.search.k, scores.shape[1]), 1)
+            nodes = nodes.gather(1, places)
+        return Nearest(nodes.masked_fill(scores == -torch.inf, -1), scores, log_total)
+
+    def _exact(self, factors: Factors) -> Tensor:
+        """(m, width) the scores in single precision of the entities that were kept."""
+        at_once = max(MAX_SCORES // max(self.nodes.shape[1] * factors.nodes.shape[1], 1), 1)
+        parts = zip(self.search.vectors.split(at_once), self.nodes.split(at_once), strict=True)
+        products = torch.cat([(factors.node_vectors(nodes) @ vectors[:, :, None])[:, :, 0] for vectors, nodes in parts])
+        if self.search.norms is not None:
+            products /= self.search.norms[self.nodes]
+        return products.masked_fill(self.scores == -torch.inf, -torch.inf)
+
 
 def candidates(factors: Factors, queries: Tensor, known: tuple[Tensor, Tensor], entities: int, k: int) -> Candidates:
-    """The k likeliest answers to queries (q, 2R), without `known` answers: their rows (m,) and nodes (m,).
-
-    Entities are scored in parts, so that what is kept does not grow with their number.
-    """
-    rows, answers = known
-    order = answers.argsort()
-    rows, answers = rows[order], answers[order]
-    size = max(min(MAX_SCORES // max(len(queries), 1), MAX_NODES), 1)
-    best = torch.full((len(queries), 0), -torch.inf)
-    nodes = torch.zeros((len(queries), 0), dtype=torch.long)
-    log_total = torch.full((len(queries),), -torch.inf)
-    for start in range(0, entities, size):
-        end = min(start + size, entities)
-        scores = factors.scores(queries, slice(start, end))
-        first, last = torch.searchsorted(answers, torch.tensor([start, end])).tolist()
-        scores[rows[first:last], answers[first:last] - start] = -torch.inf
-        log_total = torch.logaddexp(log_total, scores.logsumexp(1))
-        of_part = scores.topk(min(k, end - start), 1)
-        best, nodes = torch.cat([best, of_part.values], 1), torch.cat([nodes, of_part.indices + start], 1)
-        kept = best.topk(min(k, best.shape[1]), 1)
-        best, nodes = kept.values, nodes.gather(1, kept.indices)
-    probability = (best - log_total[:, None]).exp().nan_to_num(0.0)
-    return Candidates(nodes.masked_fill(best == -torch.inf, -1), probability)
+    """The k likeliest answers to queries (q, 2R), without `known` answers: their rows (m,) and nodes (m,)."""
+    return Candidates.of(*nearest(factors, entities, [Search(queries, known, k)]))
 
 
 @dataclass(frozen=True)
@@ -430,6 +565,14 @@ class Correctness:
         """(q, k) of candidates (q, k) for queries with these relations (q,)."""
         odds = probability.double().clamp(MIN_PROBABILITY, 1 - MIN_PROBABILITY).logit()
         return (self.intercept + self.slope * odds + self.offsets[relations][:, None]).sigmoid()
+
+
+class PredictedAnswers(NamedTuple):
+    """The likeliest answers to queries, best first; -1 where there are fewer than k."""
+
+    nodes: Tensor  # (q, k)
+    correctness: Tensor  # (q, k) the probability that an answer is right, if there is one more
+    presence: Tensor  # (q,) the probability that there is one more
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,6 +590,11 @@ class LinkPredictor:
     def __len__(self) -> int:
         """How many properties have links."""
         return int(self.triples.is_link.sum())
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether enough links were held out to calibrate correctness; else it is the share of the score."""
+        return 2 * len(self.held_out) >= MIN_CALIBRATED
 
     @cached_property
     def known(self) -> Answers:
@@ -473,45 +621,39 @@ class LinkPredictor:
         sizes = torch.bincount(of_relation, minlength=2 * relations).tolist()
         return list(counts[order].split(sizes))
 
-    def presence(self, nodes: Tensor, vectors: Tensor, relations: Tensor, known: Tensor) -> Tensor:
-        """(q,) the probability that entities, by their nodes (q,), -1 for a new one, and vectors (q, 2R), have one more link than are `known` (q,), by what is recorded of others.
+    def predict(
+        self, nodes: Tensor, vectors: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], counts: Tensor, k: int
+    ) -> PredictedAnswers:
+        """The k likeliest answers of entities, by their nodes (q,), -1 for a new one, and vectors (q, 2R), for relations (q,).
 
-        Of an entity with some links: the share of those with at least as many that have more. Of one without: the share of the
-        entities most like it that have one.
+        `known` are the rows (m,) and nodes (m,) that are no answers, `counts` (q,) how many links of the relation an entity has.
+        """
+        entities = len(self.triples.entities)
+        queries = times(vectors, self.factors.relation_vectors(relations))
+        rows = (counts == 0).nonzero()[:, 0]  # whose presence goes by the entities most like them
+        own = (nodes[rows] >= 0).nonzero()[:, 0]
+        others = Search(vectors[rows], (own, nodes[rows][own]), min(MOST_LIKE, max(entities - 1, 1)), self._norms)
+        found, alike = nearest(self.factors, entities, [Search(queries, known, k), others])
+        answers = Candidates.of(found)
+        presence = self._presence(relations, counts, rows, alike.nodes)
+        return PredictedAnswers(answers.nodes, self.correctness(relations, answers.probability), presence)
+
+    def _presence(self, relations: Tensor, known: Tensor, rows: Tensor, alike: Tensor) -> Tensor:
+        """(q,) the probability that there is one more link than are `known` (q,), by what is recorded of others.
+
+        Of an entity with some links: the share of those with at least as many that have more. Of those without, the `rows` (m,): the
+        share of the entities most `alike` (m, k) that have one.
         """
         more, as_many = torch.zeros(len(known), dtype=torch.float64), torch.zeros(len(known), dtype=torch.float64)
         for relation in relations[known > 0].unique().tolist():
-            rows = ((relations == relation) & (known > 0)).nonzero()[:, 0]
-            counts, of_rows = self._counts[relation], known[rows].contiguous()
-            as_many[rows] = (len(counts) - torch.searchsorted(counts, of_rows)).double()
-            more[rows] = (len(counts) - torch.searchsorted(counts, of_rows, right=True)).double()
-        for rows in (known == 0).nonzero()[:, 0].split(max(MAX_SCORES // max(len(self.triples.entities), 1), 1)):
-            neighbours = self._most_like(nodes[rows], vectors[rows])  # (m, k)
-            asked = relations[rows, None].expand_as(neighbours)
-            answered, _ = self.known.of(neighbours.flatten(), asked.flatten())
-            has_any = torch.zeros(neighbours.numel(), dtype=torch.float64).index_fill(0, answered, 1.0)
-            more[rows], as_many[rows] = has_any.reshape(neighbours.shape).sum(1), float(neighbours.shape[1])
+            of_relation = ((relations == relation) & (known > 0)).nonzero()[:, 0]
+            counts, of_rows = self._counts[relation], known[of_relation].contiguous()
+            as_many[of_relation] = (len(counts) - torch.searchsorted(counts, of_rows)).double()
+            more[of_relation] = (len(counts) - torch.searchsorted(counts, of_rows, right=True)).double()
+        answered, _ = self.known.of(alike.flatten(), relations[rows, None].expand_as(alike).flatten())
+        has_any = torch.zeros(alike.numel(), dtype=torch.float64).index_fill(0, answered, 1.0)
+        more[rows], as_many[rows] = has_any.reshape(alike.shape).sum(1), float(alike.shape[1])
         return (more + 0.5) / (as_many + 1)
-
-    def _most_like(self, nodes: Tensor, vectors: Tensor) -> Tensor:
-        """(m, k) the other entities whose vectors have the least angles to those (m, 2R) of some nodes (m,)."""
-        entities = len(self.triples.entities)
-        similarity, found = torch.zeros(len(vectors), 0), torch.zeros(len(vectors), 0, dtype=torch.long)
-        for start in range(0, entities, MAX_NODES):
-            part = slice(start, min(start + MAX_NODES, entities))
-            of_part = self.factors.scores(vectors, part) / self._norms[part]
-            own = ((nodes >= part.start) & (nodes < part.stop)).nonzero()[:, 0]
-            of_part[own, nodes[own] - part.start] = -torch.inf
-            best = of_part.topk(min(MOST_LIKE, part.stop - part.start), 1)
-            similarity, found = torch.cat([similarity, best.values], 1), torch.cat([found, best.indices + start], 1)
-        return found.gather(1, similarity.topk(min(MOST_LIKE, max(entities - 1, 1)), 1).indices)
-
-    def predict(
-        self, queries: Tensor, relations: Tensor, known: tuple[Tensor, Tensor], k: int
-    ) -> tuple[Candidates, Tensor]:
-        """The k likeliest answers to queries (q, 2R), and their correctness (q, k)."""
-        found = candidates(self.factors, queries, known, len(self.triples.entities), k)
-        return found, self.correctness(relations, found.probability)
 
     def probability(self, links: Tensor) -> Tensor:
         """(m,) the probability that each of some triples is a link, where as many are false ones that look like links."""
@@ -578,42 +720,70 @@ class Fitted(NamedTuple):
     epochs: int
 
 
+def rank_of(triples: Triples, config: LinkFactorizationConfig, seed: int, seconds: float | None) -> int:
+    """The rank of the configuration; where that is 0 one that suits the number of nodes and the time, as measured by a few steps."""
+    if config.rank or seconds is None:
+        return config.rank or DEFAULT_RANK
+    trainer = FactorTrainer(triples, replace(config, rank=DEFAULT_RANK), DEFAULT_STRENGTH, seed)
+    times_of_steps = []
+    for step in islice(trainer.epoch(), MEASURED_STEPS):
+        start = time.monotonic()
+        trainer.step(*step)
+        times_of_steps.append(time.monotonic() - start)
+    if not times_of_steps:
+        return DEFAULT_RANK
+    epochs = seconds / (median(times_of_steps) * trainer.steps_of_epoch)
+    suitable = [
+        rank for rank, least in LARGER_RANKS.items() if epochs >= least and 2 * rank * triples.nodes <= MAX_NUMBERS
+    ]
+    return max([DEFAULT_RANK, *suitable])
+
+
 def fit(
     triples: Triples,
     config: LinkFactorizationConfig,
     seed: int = 0,
     seconds: float | None = None,
     report: Report = ignored,
+    steps: int | None = None,
 ) -> Fitted:
-    """The factors of triples, within some seconds.
+    """The factors of triples, within some seconds or steps, whichever ends first; without either by UNLIMITED_EPOCHS epochs.
 
-    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on,
-    and at the end the held-out links are learnt too.
+    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on at
+    a falling rate, and at the end the held-out links are learnt too.
     """
+    config = replace(config, rank=rank_of(triples, config, seed, seconds))
     learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
     known = Answers(triples.links, len(triples.relations))
-    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else STRENGTHS[1:2]
+    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else (DEFAULT_STRENGTH,)
     done = 0.0
 
-    def train(trainer: FactorTrainer, share: float) -> None:
+    def train(trainer: FactorTrainer, share: float, rates: tuple[float, float]) -> None:
         def of_part(fraction: float) -> None:
             report(int(1000 * (done + share * min(fraction, 1.0))), 1000)
 
         nonlocal done
-        trainer.run(None if seconds is None else share * seconds, max(round(share * UNLIMITED_EPOCHS), 1), of_part)
+        epochs = max(round(share * UNLIMITED_EPOCHS), 1)
+        trainer.run(
+            None if seconds is None else share * seconds,
+            epochs,
+            of_part,
+            rates,
+            None if steps is None else max(round(share * steps), 1),
+        )
         done += share
 
     best, highest = FactorTrainer(learnt, config, strengths[0], seed), -1.0
     for strength in strengths if len(strengths) > 1 else ():  # one after the other, so that only two are in memory
         trainer = FactorTrainer(learnt, config, strength, seed)
-        train(trainer, TRIAL_SHARE)
+        train(trainer, TRIAL_SHARE, TRIALS)
         mean_rank = mean_reciprocal_rank(trainer.factors, held_out, known, triples)
         if mean_rank > highest:
             best, highest = trainer, mean_rank
-    train(best, 1 - done - FINAL_SHARE)
+    train(best, 1 - done - FINAL_SHARE, MAIN)
     predicted = _predicted(best.factors, held_out, known, triples)
     best.learn_from(triples)
-    train(best, FINAL_SHARE)
+    train(best, FINAL_SHARE, FINAL)
     return Fitted(best.factors.rounded(), best.strength, predicted, best.epochs)
 
 

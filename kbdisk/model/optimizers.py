@@ -15,7 +15,31 @@ import torch
 from torch import Tensor
 
 EPSILON = 1e-8
+ADAGRAD_EPSILON = 1e-10
 FIRST, SECOND, STEP = MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+
+
+def has_native_bfloat16(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 faster than float32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    cpu = torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else ""
+    return cpu.startswith("AVX512") and bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def adagrad(values: Tensor, squares: Tensor, gradient: Tensor, rate: float) -> None:
+    """One step of Adagrad, in place: `squares` are the sums of the squared gradients."""
+    torch._fused_adagrad_(
+        [values],
+        [gradient],
+        [squares],
+        [torch.ones(())],  # the step, which counts only where the rate decays
+        lr=rate,
+        lr_decay=0.0,
+        weight_decay=0.0,
+        eps=ADAGRAD_EPSILON,
+        maximize=False,
+    )
 
 
 class AdamW:

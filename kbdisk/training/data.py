@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,14 @@ class Data:
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
 
     @classmethod
-    def prepare(cls, schema: Schema, entities: Sequence[Entity], run: Run, held_out: Sequence[Entity] = ()) -> Data:
+    def prepare(
+        cls,
+        schema: Schema,
+        entities: Sequence[Entity],
+        run: Run,
+        held_out: Sequence[Entity] = (),
+        report: Callable[[int, int], None] | None = None,
+    ) -> Data:
         """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
         Training entities are evidence for validation entities, but not the other way round.
@@ -56,7 +63,7 @@ class Data:
         known = Graph.read(schema, training)
         unseen = {id(readings[place].entity) for place in parts.validation}
         hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)
-        codec = Codec.fit(schema, training, run.codec, known, hierarchy).with_held_out(validation)
+        codec = Codec.fit(schema, training, run.codec, known, hierarchy, report).with_held_out(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
         complete = codec.encode(training, graph=known)

@@ -22,7 +22,7 @@ from kbdisk.data import Codec
 from kbdisk.errors import ConfigError
 from kbdisk.model import mup
 from kbdisk.model.network import DiSK
-from kbdisk.model.optimizers import AdamW
+from kbdisk.model.optimizers import AdamW, has_native_bfloat16
 from kbdisk.training.run import Run
 
 MIN_BFLOAT16_WIDTH = 128  # on a CPU: narrower vectors are not worth their conversion, at 64 a step took twice as long
@@ -42,14 +42,6 @@ def device_named(name: str) -> torch.device:
             "--device", "expected auto, cpu or cuda, got mps, which lacks 64-bit floats. Say --device cpu."
         )
     return device
-
-
-def has_native_bfloat16(device: torch.device) -> bool:
-    """Whether the device multiplies bfloat16 faster than float32."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    cpu = torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else ""
-    return cpu.startswith("AVX512") and bool(torch.cpu._is_avx512_bf16_supported())
 
 
 def autocast(precision: str, device: torch.device, width: int) -> AbstractContextManager[object]:

@@ -71,7 +71,7 @@ def train(
     when the model is saved.
     """
     if start is None:
-        data = Data.prepare(schema, entities, run, held_out)
+        data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, time.monotonic()))
         asked, run = run, fit_sizes(run, data)
     else:
         data = Data.continuing(start, entities)
@@ -99,6 +99,12 @@ def train(
         data.codec, first.network, run, record, styles, first.latent_knn, tuple(others), reserved=reserved
     )
     return experts.beside(trained)
+
+
+def _report_chains(watch: Watch, begun: float, done: int, total: int) -> None:
+    """Report how many numbers have their chains of links."""
+    task = FinalTask("learning chains of links", done, total)
+    watch(Progress(0, 0, time.monotonic() - begun, math.nan, ended=True, final_task=task))
 
 
 class Experts:

@@ -39,6 +39,14 @@ def propagated(codec: Codec, entities: list[Entity], id: str, hidden: tuple = ()
     return {path[1:]: value for path, value in codec.leaves(batch, visible & wanted)[0].items()}
 
 
+def test_learning_chains_reports_each_number():
+    reports: list[tuple[int, int]] = []
+    Codec.fit(SCHEMA, world(), report=lambda done, total: reports.append((done, total)))
+    total = reports[0][1]
+    assert reports == [(done, total) for done in range(total)]
+    assert total >= 2
+
+
 def test_a_number_comes_over_one_link_with_an_offset(codec):
     near = propagated(codec, world(), "v4.1")["east",]
     assert near == pytest.approx(400 + OFFSET + 0.5, abs=2)

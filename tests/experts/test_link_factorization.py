@@ -148,6 +148,40 @@ def test_candidates_are_those_of_a_full_sort_without_known_answers(monkeypatch):
         assert torch.allclose(found.probability, expected.values, atol=1e-6)
 
 
+def some_factors(entities: int) -> tuple[Factors, torch.Tensor]:
+    """Factors, and queries to them."""
+    generator = torch.Generator().manual_seed(0)
+    factors = Factors(torch.randn(entities, 16, generator=generator), torch.randn(2, 16, generator=generator))
+    return factors, torch.randn(7, 16, generator=generator)
+
+
+def test_a_search_in_bfloat16_finds_what_one_in_float32_finds(monkeypatch):
+    factors, queries = some_factors(300)
+    known = torch.tensor([0, 0, 2]), torch.tensor([7, 30, 49])
+    norms = factors.nodes.norm(dim=1)
+    searches = [links.Search(queries, known, 5), links.Search(queries[:3], known, 9, norms)]
+    monkeypatch.setattr(links, "MAX_SCORES", 640)  # 64 entities at once
+    results = []
+    for is_native in (False, True):
+        monkeypatch.setattr(links, "has_native_bfloat16", lambda device, answer=is_native: answer)
+        results.append(links.nearest(factors, 300, searches))
+    for of_float, of_bfloat16 in zip(*results, strict=True):
+        assert torch.equal(of_float.nodes, of_bfloat16.nodes)
+        assert torch.allclose(of_float.scores, of_bfloat16.scores, atol=1e-4)
+        assert torch.allclose(of_float.log_total, of_bfloat16.log_total, atol=0.02)
+
+
+def test_ranks_are_the_same_in_parts(monkeypatch):
+    factors, _ = some_factors(50)
+    ends = torch.randint(50, (30, 2), generator=torch.Generator().manual_seed(1))
+    asked = torch.stack([ends[:, 0], torch.zeros(30).long(), ends[:, 1]], 1)
+    known = Answers(asked[:10], 1)
+    together = ranks(factors, asked, known, 50)
+    monkeypatch.setattr(links, "MAX_SCORES", 100)
+    monkeypatch.setattr(links, "RANKED_AT_ONCE", 20)
+    assert torch.equal(together, ranks(factors, asked, known, 50))
+
+
 def test_fewer_entities_than_wanted_are_filled_up():
     factors = Factors(torch.eye(4), torch.ones(2, 4))
     found = candidates(factors, torch.ones(1, 4), (torch.tensor([0]), torch.tensor([2])), 4, 9)
@@ -226,7 +260,8 @@ def test_presence_goes_by_the_links_of_others():
         vectors[number, {"a": 0, "b": 1}.get(id[0], 2)] = 1.0
     predictor = predictor_of(triples, Factors(vectors, torch.ones(4, 4)))
     relation = torch.tensor([0, 0])
-    one, two = predictor.presence(torch.tensor([0, 1]), vectors[:2], relation, torch.tensor([1, 2])).tolist()
+    asked = torch.tensor([0, 1]), vectors[:2], relation, none(), torch.tensor([1, 2])
+    one, two = predictor.predict(*asked, 1).presence.tolist()
     assert one == pytest.approx((5 + 0.5) / (10 + 1))
     assert two == pytest.approx(0.5 / (5 + 1))
 
@@ -238,10 +273,11 @@ def test_presence_of_a_first_link_goes_by_the_entities_most_like_it(monkeypatch)
     vectors = torch.eye(4)[[{"a": 0, "b": 1}.get(id[0], 2) for id in triples.entities]]
     predictor = predictor_of(triples, Factors(vectors, torch.ones(4, 4)))
     new = torch.tensor([-1, -1])
-    like_a, like_b = predictor.presence(new, torch.eye(4)[:2], torch.tensor([0, 0]), torch.tensor([0, 0])).tolist()
+    zeros = torch.tensor([0, 0])
+    like_a, like_b = predictor.predict(new, torch.eye(4)[:2], zeros, none(), zeros, 1).presence.tolist()
     assert like_a == pytest.approx(10.5 / 11)
     node = torch.tensor([triples.number_of["a0"]])  # it is no neighbour of its own: one of the ten is now another
-    [as_a0] = predictor.presence(node, torch.eye(4)[:1], torch.tensor([0]), torch.tensor([0])).tolist()
+    [as_a0] = predictor.predict(node, torch.eye(4)[:1], zeros[:1], none(), zeros[:1], 1).presence.tolist()
     assert as_a0 == pytest.approx(9.5 / 11)
     assert like_b == pytest.approx(0.5 / 11)
 
@@ -267,11 +303,12 @@ def test_a_stored_predictor_predicts_the_same(tmp_path):
     assert torch.equal(read.triples.numbered, triples.numbered)
     relations = torch.zeros(40, dtype=torch.long)
     before, after = (
-        links_of.predict(links_of.factors.queries(torch.arange(40), relations), relations, none(), 3)
+        links_of.predict(
+            torch.arange(40), links_of.factors.node_vectors(torch.arange(40)), relations, none(), relations, 3
+        )
         for links_of in (predictor, read)
     )
-    assert torch.equal(before[0].nodes, after[0].nodes)
-    assert torch.equal(before[1], after[1])
+    assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
 
 
 @pytest.mark.parametrize("name", ["triples", "held_out"])
@@ -299,3 +336,38 @@ class NoCodec:
 
 def none() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+
+
+def test_the_rank_that_is_chosen_grows_with_the_time_and_shrinks_with_the_nodes(monkeypatch):
+    triples, chosen = ring(), LinkFactorizationConfig()
+    assert links.rank_of(triples, LinkFactorizationConfig(rank=8), 0, 1e9) == 8
+    assert links.rank_of(triples, chosen, 0, None) == links.DEFAULT_RANK
+    assert links.rank_of(triples, chosen, 0, 1e-9) == links.DEFAULT_RANK
+    assert links.rank_of(triples, chosen, 0, 1e9) == max(links.LARGER_RANKS)
+    monkeypatch.setattr(links, "MAX_NUMBERS", 40 * 2 * min(links.LARGER_RANKS))
+    assert links.rank_of(triples, chosen, 0, 1e9) == min(links.LARGER_RANKS)
+
+
+def test_the_rate_falls_over_the_epochs():
+    trainer = FactorTrainer(ring(), SMALL, 0.01, seed=0)
+    trainer.run(None, epochs=10, rates=(1.0, 0.5))
+    assert 0.5 * RATE <= trainer.rate < 0.6 * RATE
+
+
+def test_bfloat16_steps_go_where_float32_steps_go():
+    first, second = (FactorTrainer(ring(), SMALL, 0.01, seed=0) for _ in range(2))
+    first.precision, second.precision = torch.float32, torch.bfloat16
+    asked, known = with_inverses(ring().links, 2), Answers(ring().links, 2)
+    for trainer in (first, second):
+        trainer.run(None, epochs=60)
+        assert float((1 / ranks(trainer.factors, asked, known, 40)).mean()) > 0.9
+
+
+def test_a_number_of_steps_ends_the_training():
+    trainer = FactorTrainer(ring(), SMALL, 0.01, seed=0)
+    taken = []
+    step = trainer.step
+    trainer.step = lambda *arguments: (taken.append(1), step(*arguments))
+    trainer.run(None, steps=7)
+    trainer.run(1e9, steps=4)
+    assert len(taken) == 11

@@ -520,3 +520,13 @@ def test_several_files_of_triples_are_one(tmp_path):
     loaded = LoadedSource.of([kbdisk.load(file, format="triples") for file in files])
     found = {(entity.id, path[0], value.id) for entity in loaded.entities for path, value in walk(entity.tree)}
     assert found == {tuple(line.split("\t")) for text in parts for line in text.splitlines()}
+
+
+def test_triples_with_a_number_in_a_fourth_column_are_a_table_and_say_so(tmp_path):
+    lines = [f"n{k}\tnext\tn{(k + 1) % 9}\t0.{k}\n" for k in range(9)]
+    source = tmp_path / "uncertain.tsv"
+    source.write_text("".join(lines))
+    with pytest.warns(KBDiskWarning, match="cut -f 1-3"):
+        assert kbdisk.load(source).format == "tsv"
+    source.write_text("a\tb\tc\td\n" + "".join(lines))  # a table with a header
+    kbdisk.load(source)
