@@ -22,7 +22,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -47,11 +47,13 @@ from kbdisk.experts.base import (
     WeightedExpert,
     ignored,
 )
-from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
+from kbdisk.experts.boosting_time import SideBySide, Timing, Work
+from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, threads, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
+from kbdisk.experts.filled_columns import Estimate, FilledColumns, slots_worth_filling
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.model.estimates import decode_codes
 
@@ -63,14 +65,10 @@ MIN_LABEL_COUNT = 50  # entities a label, below which many labels have no trees:
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
-TIMED_TREES = 10  # by which the seconds of a tree are estimated
-RETIMING_FACTOR = 4  # of the cost of a task to that of the timed one, from which on trees are timed again
-HURRIED_BORDERS = 32  # of a feature, where time is short: with fewer of them a tree takes a half of the time
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
-MIN_TREES = 40  # that are planned, however little time is left; at its end fewer are there
-MAX_SHARES = 2.0  # times its even share of the time, that the first booster of a property may take
+ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
+MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
-RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
 MIN_LINE_VALUES = 20  # that both numbers are known of
 MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
 MAX_LINE_COLUMNS = 8  # that lines are fitted to: those that explain most by themselves
@@ -251,7 +249,7 @@ class BoostedTrees:
     """The trees of one property: an expert."""
 
     trees: Trees
-    columns: Tensor  # (f,) the features that they use
+    columns: FilledColumns  # that they read
     labels: Tensor  # (K,) the codes of the classes; none of a number
     label_share: Tensor  # () float64, of all values: those that are one of these labels
     scale: TargetScale | None  # of a number
@@ -259,13 +257,30 @@ class BoostedTrees:
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
-        scores = self.trees(inputs.features[:, self.columns])
-        if self.line is not None:
-            points = self.line(inputs.features)
-            scores = torch.where(points.isnan(), scores[:, 0], points)[:, None]
         if self.scale is not None:
-            return torch.from_numpy(self.scale.unscaled(scores[:, 0].cpu().numpy())).to(scores)
+            return self.numbers(inputs.features)
+        scores = self.trees(self.columns(inputs.features))
         return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
+
+    def numbers(self, features: Tensor) -> Tensor:
+        """(n, F) -> (n,) float64, of a number."""
+        assert self.scale is not None
+        scores = self.trees(self.columns(features))[:, 0]
+        if self.line is not None:
+            points = self.line(features)
+            scores = torch.where(points.isnan(), scores, points)
+        return torch.from_numpy(self.scale.unscaled(scores.cpu().numpy())).to(scores)
+
+    def to(self, device: torch.device) -> BoostedTrees:
+        """The same on a device."""
+        return replace(
+            self,
+            trees=self.trees.to(device),
+            columns=self.columns.to(device),
+            labels=self.labels.to(device),
+            label_share=self.label_share.to(device),
+            line=None if self.line is None else self.line.to(device),
+        )
 
 
 # ---------------------------------------------------------------- fitting
@@ -285,18 +300,30 @@ def fit(
     begun, device = time.monotonic(), sides.training.slot.device
     examples = OneHotExamples(sides, config.values, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
-    builders = {
-        slot: partial(Task.build, codec, slot, values, examples.features, config)
-        for slot, values in sorted(enough, key=lambda item: _estimated_cost(codec, config, *item))
-    }
-    fitting = Fitting(builders, seed, device)
+    cheapest_first = dict(sorted(enough, key=lambda item: _estimated_cost(codec, config, *item)))
+
+    def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Callable[[], Task | None]]:
+        build = partial(Task.build, codec, features=examples.features, config=config, estimates=estimates)
+        return {slot: partial(build, slot, cheapest_first[slot]) for slot in slots}
+
+    worth = slots_worth_filling(examples.features, cheapest_first)
+    filled = [slot for slot in cheapest_first if slot in worth]
+    grown = Fitting(builders(filled, {}), seed, device)
+    left = None if seconds is None else seconds - (time.monotonic() - begun)
+    share = ESTIMATE_SHARE * len(filled) / max(len(cheapest_first), 1)
+    alone = grown.fit_first(None if left is None else share * left, ignored)
+    estimates = {slot: Estimate.of(codec, slot, expert) for slot, expert in alone.items()}
+    fitting = Fitting(builders(cheapest_first, estimates), seed, device, timing=grown.timing)
     first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
+    unweighted = {
+        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in first.items()
+    }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
         end = None if seconds is None else time.monotonic() + seconds
         return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
-    return Candidates(examples.group(first), refitted)
+    return Candidates(examples.group(unweighted), refitted)
 
 
 def _estimated_cost(codec: Codec, config: BoostedTreesConfig, slot: int, values: Examples) -> int:
@@ -312,18 +339,24 @@ class Task:
 
     codec: Codec
     slot: int
-    columns: Tensor  # (f,)
+    columns: FilledColumns
     labels: Tensor  # (K,) ascending; none of a number
     scale: TargetScale | None  # of a number
     label_share: float  # of all values: those that are one of the labels
-    features: Tensor  # (n, f)
+    features: Tensor  # (n, f) of all at first, then those that are used
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
     line: Line | None = None  # of a number, where another number explains it
 
     @classmethod
     def build(
-        cls, codec: Codec, slot: int, examples: Examples, columns: OneHotFeatures, config: BoostedTreesConfig
+        cls,
+        codec: Codec,
+        slot: int,
+        examples: Examples,
+        features: OneHotFeatures,
+        config: BoostedTreesConfig,
+        estimates: Mapping[int, Estimate],
     ) -> Task | None:
         """None where there is nothing to learn."""
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
@@ -336,9 +369,17 @@ class Task:
                 return None
         if scale is None and len(labels) < 2:
             return None
-        used = columns.without(slot).cpu()
-        task = cls(codec, slot, used, labels, scale, 1.0, examples.features(used), codes, entities)
-        return task._screened(config.screened, columns)
+        of_others = features.without(slot).cpu()
+        columns = FilledColumns(of_others, features.of(slot).cpu())
+        task = cls(codec, slot, columns, labels, scale, 1.0, examples.features(of_others), codes, entities)
+        screened = task._screened(config.screened, features)
+        return screened.filled(examples, features, estimates) if screened and estimates else screened
+
+    def filled(self, examples: Examples, features: OneHotFeatures, estimates: Mapping[int, Estimate]) -> Task:
+        """With the numbers filled that are hidden."""
+        columns = self.columns.with_estimates(features, ~self.features.isnan(), estimates)
+        task = replace(self, columns=columns)
+        return task.with_examples([examples]) if columns.estimates else task
 
     def _screened(self, max_columns: int, all_columns: OneHotFeatures) -> Task | None:
         """With encoded targets, and the columns alone that explain some of them."""
@@ -347,7 +388,7 @@ class Task:
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
-        columns, features, line = self.columns[varies], features[:, varies], None
+        columns, features, line = self.columns.columns[varies], features[:, varies], None
         if self.scale is not None:
             line = Line.best(self.codec, all_columns, columns, features, target, self.scale)
         matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
@@ -355,7 +396,7 @@ class Task:
         share = float(encoded.double().mean())
         return replace(
             self,
-            columns=columns[best],
+            columns=replace(self.columns, columns=columns[best]),
             features=features[:, best],
             target=target,
             entities=entities,
@@ -371,29 +412,18 @@ class Task:
         is_label = torch.isin(codes, self.labels)
         return torch.searchsorted(self.labels, codes[is_label]), is_label
 
-    @property
-    def cost(self) -> int:
-        """Proportional to the time of a tree, about."""
-        return self.features.numel() * max(len(self.labels), 1)
-
     def with_examples(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
         target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
-        features = torch.cat([side.features(self.columns) for side in sides])
+        features = torch.cat([side.read(self.columns) for side in sides])
         entities = torch.cat([numbers for side in sides for numbers in side.entities])
         return replace(self, features=features[encoded], target=target, entities=entities[encoded])
 
-    def expert(self, boosters: Sequence[Trees], device: torch.device) -> BoostedTrees:
+    def expert(self, boosters: Sequence[Trees]) -> BoostedTrees:
         """The average of some boosters."""
-        share = torch.tensor(self.label_share, dtype=torch.float64, device=device)
-        return BoostedTrees(
-            Trees.averaged(boosters).to(device),
-            self.columns.to(device),
-            self.labels.to(device),
-            share,
-            self.scale,
-            None if self.line is None else self.line.to(device),
-        )
+        share = torch.tensor(self.label_share, dtype=torch.float64)
+        trees = Trees.averaged(boosters)
+        return BoostedTrees(trees, self.columns, self.labels, share, self.scale, self.line)
 
     def can_learn(self, training: Tensor) -> bool:
         """Whether targets and features differ among some of the values (n,), and other values are left."""
@@ -401,7 +431,9 @@ class Task:
         varies = len(features) > 0 and bool((features != features[:1]).any())
         return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
-    def fit(self, training: Tensor, seed: int, time_limit: TimeLimit) -> Trees:
+    def fit(
+        self, training: Tensor, seed: int, timing: Timing, end: float = math.inf, thread_count: int | None = None
+    ) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
         Labels that only the rest has are added to the training values.
@@ -415,11 +447,12 @@ class Task:
             training = training | ~torch.isin(self.target, self.target[training])
         used = self.target[training].unique() if K else torch.zeros(1, dtype=torch.long)  # CatBoost counts no others
         loss = {"loss_function": "MultiClass", "classes_count": len(used)} if K else {"loss_function": "LogCosh"}
-        settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31)), **loss}
+        settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31), thread_count), **loss}
         validation = training if bool(training.all()) else ~training
         start = log_shares(self.target[training], K)
         pools = self._pool(training, used, start), self._pool(validation, used, start)
-        trees = Trees.of(time_limit.fit(settings, pools, self.cost)).among(used, len(start))
+        work = Work.of(self.features[training], max(K, 1))
+        trees = Trees.of(timing.fit(settings, pools, work, end)).among(used, len(start))
         unit = 1 if K else STEEPNESS
         return replace(trees, leaves=trees.leaves / unit, start=trees.start / unit + start)
 
@@ -442,12 +475,6 @@ def log_shares(target: Tensor, labels: int) -> Tensor:
     return (counts / counts.sum()).log()
 
 
-def _fit(settings: Mapping[str, Any], training: Pool, validation: Pool, **options: Any) -> CatBoost:
-    from catboost import CatBoost
-
-    return CatBoost(dict(settings)).fit(training, eval_set=validation, use_best_model=True, **options)
-
-
 def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
     return list(map(float, decode_codes(codec, torch.full((len(codes),), slot), codes)))
 
@@ -457,47 +484,46 @@ def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
 
 @dataclass
 class Fitting:
-    """The boosters of all slots, fitted one after the other."""
+    """The boosters of all slots, several side by side."""
 
     builders: Mapping[int, Callable[[], Task | None]]  # by slot, the cheapest first
     seed: int
     device: torch.device  # where experts are asked
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
-    boosters: dict[int, list[Trees]] = field(default_factory=dict)
+    boosters: dict[int, dict[int, Trees]] = field(default_factory=dict)  # by slot and fold; the first has none: FIRST
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
-    time_limit: TimeLimit = field(default_factory=lambda: TimeLimit())
+    timing: Timing = field(default_factory=Timing)
 
-    def fit_first(self, seconds: float | None, report: Report) -> dict[SlotLevel, WeightedExpert]:
-        """The first booster of each slot, without a weight yet."""
-        end = None if seconds is None else time.monotonic() + seconds
-        experts: dict[SlotLevel, WeightedExpert] = {}
-        for done, (slot, build) in enumerate(self.builders.items()):
-            begun = time.monotonic()
-            if end is not None and begun >= end:
-                break
-            task = build()
-            if task is not None:
-                limit = None if end is None else MAX_SHARES * (end - begun) / (len(self.builders) - done)
-                self.time_limit.end = None if limit is None else begun + limit
-                if self._fit_first(task):
-                    experts[slot, USUALLY_VISIBLE] = WeightedExpert.unweighted(
-                        task.expert(self.boosters[slot], self.device)
-                    )
-            report(done + 1, len(self.builders))
-        report(len(self.builders), len(self.builders))
-        return experts
+    def fit_first(self, seconds: float | None, report: Report) -> dict[int, BoostedTrees]:
+        """The first booster of each slot, on the CPU."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        count = len(self.builders)
+        side_by_side = max(min(threads(), count), 1)
+        with SideBySide(side_by_side, self.timing.stopping) as workers:
+            for done, (slot, build) in enumerate(self.builders.items()):
+                if time.monotonic() >= end:
+                    break
+                task = build()
+                training = None if task is None else _first_part(task, self.seed)
+                if task is not None and training is not None:
+                    workers.wait_for_a_thread()
+                    begun = time.monotonic()
+                    limit = min(begun + MAX_SHARES * side_by_side * (end - begun) / (count - done), end)
+                    self.tasks[slot], self.boosters[slot] = task, {}
+                    workers.start(partial(self._fit, task, FIRST, training, limit, max(threads() // side_by_side, 1)))
+                report(done + 1, count)
+        report(count, count)
+        return {slot: self._expert(slot) for slot in self.builders if slot in self.tasks}
 
-    def _fit_first(self, task: Task) -> bool:
-        """Fit the first booster of a slot; False where its values do not differ enough."""
-        count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
-        training = folds_of(task.entities, count, self.seed) > 0
-        if not task.can_learn(training):
-            return False
+    def _fit(self, task: Task, fold: int, training: Tensor, end: float, thread_count: int) -> None:
         begun = time.monotonic()
-        self.tasks[task.slot] = task
-        self.boosters[task.slot] = [task.fit(training, self.seed, self.time_limit)]
-        self.fit_seconds[task.slot] = time.monotonic() - begun
-        return True
+        self.boosters[task.slot][fold] = task.fit(training, self.seed + fold + 1, self.timing, end, thread_count)
+        if fold == FIRST:
+            self.fit_seconds[task.slot] = time.monotonic() - begun
+
+    def _expert(self, slot: int) -> BoostedTrees:
+        boosters = [trees for _, trees in sorted(self.boosters[slot].items())]
+        return self.tasks[slot].expert(boosters)
 
     def fit_folds(
         self,
@@ -517,65 +543,24 @@ class Fitting:
         order = [*product(range(count), few), *product(range(count), many)]
         tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
-        for done, (fold, slot) in enumerate(order, 1):
-            left = math.inf if end is None else end - time.monotonic()
-            training = folds[slot] != fold
-            if left >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
-                self.time_limit.end = end
-                self.boosters[slot].append(tasks[slot].fit(training, self.seed + fold, self.time_limit))
-            report(done, len(order))
-        return {
-            key: replace(weighted, expert=self.tasks[key[0]].expert(self.boosters[key[0]], self.device))
-            for key, weighted in first.items()
-        }
+        until = math.inf if end is None else end
+        side_by_side = max(min(threads(), len(order)), 1)
+        with SideBySide(side_by_side, self.timing.stopping) as workers:
+            for done, (fold, slot) in enumerate(order, 1):
+                workers.wait_for_a_thread()
+                training = folds[slot] != fold
+                if until - time.monotonic() >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
+                    thread_count = max(threads() // side_by_side, 1)
+                    workers.start(partial(self._fit, tasks[slot], fold, training, until, thread_count))
+                report(done, len(order))
+        return {key: replace(weighted, expert=self._expert(key[0]).to(self.device)) for key, weighted in first.items()}
 
 
-@dataclass
-class TimeLimit:
-    """The time limit of boosters, and the seconds of a tree, by the boosters before."""
-
-    end: float | None = None  # by time.monotonic
-    seconds_of_cost: float | None = None  # of a tree, for a task whose cost is 1
-    timed_cost: int = 0  # of the task that was timed
-
-    def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
-        """A booster with as many trees as there is time for, and a larger learning rate where these are few."""
-        if self.end is None:
-            return _fit(settings, *pools)
-        if (
-            self.seconds_of_cost is None or cost > RETIMING_FACTOR * self.timed_cost
-        ):  # of a cheap one most time is its setup
-            self._timed({**settings, "iterations": TIMED_TREES}, pools, cost)
-        assert self.seconds_of_cost is not None
-        iterations = int(max(self.end - time.monotonic(), 0) / (self.seconds_of_cost * cost))
-        return self._timed(_hurried(settings, iterations), pools, cost)
-
-    def _timed(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], cost: int) -> CatBoost:
-        assert self.end is not None
-        begun, until = time.monotonic(), _Until(self.end)
-        booster = _fit(settings, *pools, callbacks=[until])
-        self.seconds_of_cost = max(time.monotonic() - begun, 1e-9) / max(until.iterations, 1) / max(cost, 1)
-        self.timed_cost = cost
-        return booster
+FIRST = -1  # in the place of a fold
 
 
-def _hurried(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """Settings with as many trees as time allows, and a larger learning rate in return."""
-    wanted = settings["iterations"]
-    if iterations >= wanted:
-        return dict(settings)
-    fewer = max(iterations, MIN_TREES)
-    rate = min(settings["learning_rate"] * (wanted / fewer) ** RATE_POWER, max(MAX_RATE, settings["learning_rate"]))
-    return {**settings, "iterations": fewer, "learning_rate": rate, "border_count": HURRIED_BORDERS}
-
-
-@dataclass
-class _Until:
-    """CatBoost's callback after each tree: whether to continue."""
-
-    end: float
-    iterations: int = 0
-
-    def after_iteration(self, info: Any) -> bool:
-        self.iterations += 1
-        return time.monotonic() < self.end
+def _first_part(task: Task, seed: int) -> Tensor | None:
+    """(n,) the values that the first booster learns from; None where these do not differ enough."""
+    count = STOPPING_FOLDS if len(task.target) < MANY_VALUES else STOPPING_FOLDS_OF_MANY
+    training = folds_of(task.entities, count, seed) > 0
+    return training if task.can_learn(training) else None

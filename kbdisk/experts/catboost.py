@@ -42,11 +42,11 @@ def early_stopped(values: int, labels: int) -> dict[str, Any]:
     return {"od_type": "Iter", **by_size(values, EARLY_STOPPED), **many}
 
 
-def unattended(seed: int) -> dict[str, Any]:
-    """Settings of every fit: no output, no files, and as many threads as the process may use."""
+def unattended(seed: int, thread_count: int | None = None) -> dict[str, Any]:
+    """Settings of every fit: no output, no files, and as many threads as the process may use, where nothing is said."""
     return {
         "random_seed": seed,
-        "thread_count": threads(),
+        "thread_count": thread_count or threads(),
         "allow_writing_files": False,
         "logging_level": "Silent",
     }

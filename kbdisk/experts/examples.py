@@ -6,7 +6,7 @@ n values of one slot   F features   K labels
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -41,6 +41,10 @@ class Examples:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
         parts = (table.index_select(1, columns)[rows] for table, rows in zip(self.tables, self.rows, strict=True))
         return torch.cat(list(parts))
+
+    def read(self, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """(n, f) what a function of all features (n, F) gives, of what was visible beside each value."""
+        return torch.cat([read(table[rows]) for table, rows in zip(self.tables, self.rows, strict=True)])
 
 
 class OneHotExamples:

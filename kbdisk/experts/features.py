@@ -221,6 +221,10 @@ class OneHotFeatures:
     def __len__(self) -> int:
         return len(self.slot)
 
+    def of(self, slot: int) -> Tensor:
+        """(o,) the columns of a slot."""
+        return (self.slot == slot).nonzero()[:, 0]
+
     def without(self, slot: int) -> Tensor:
         """(f,) the columns of other slots."""
         return (self.slot != slot).nonzero()[:, 0]

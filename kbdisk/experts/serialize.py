@@ -26,7 +26,8 @@ from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, Sl
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
-from kbdisk.experts.features import HashedFeatures, OneHotFeatures, blocks_of
+from kbdisk.experts.features import NUMBER, HashedFeatures, OneHotFeatures, blocks_of
+from kbdisk.experts.filled_columns import Estimate, FilledColumns
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
@@ -99,6 +100,7 @@ class Format:
         [Any], tuple[Tensors, Mapping[SlotLevel, Tensors]]
     ]  # the shared tensors, and those of each property
     read: Callable[[Codec, Tensors, Mapping[SlotLevel, dict[str, Tensor]]], Any]  # from tensors that fit the tables
+    levels: tuple[int, ...] = (USUALLY_VISIBLE, LITTLE_VISIBLE)
 
 
 def take_weight(of_property: dict[str, Tensor]) -> list[Tensor]:
@@ -124,7 +126,7 @@ def read(tensor_format: Format, file: Path, codec: Codec, device: torch.device) 
         spec.check(name, shared[name], sizes)
     properties = _by_key(stored)
     for (slot, level), of_property in properties.items():
-        if not 0 <= slot < len(codec.slots) or level not in (USUALLY_VISIBLE, LITTLE_VISIBLE):
+        if not 0 <= slot < len(codec.slots) or level not in tensor_format.levels:
             raise ValueError(f"{slot}.{level}: a property of another model")
         if of_property.keys() != tensor_format.of_property.keys():
             raise ValueError(
@@ -354,9 +356,10 @@ def _one_hot_group(shared: Tensors, experts: Mapping[SlotLevel, WeightedExpert])
 
 TREES = {
     "columns": Spec(INT, ("used",), index_of="features"),
+    "filled": Spec(INT, ("filled",), index_of="used"),
     "labels": Spec(INT, ("labels",)),
     "label_share": Spec(DOUBLE, (), 0, 1),
-    "column": Spec(INT, ("trees", "levels"), index_of="used"),
+    "column": Spec(INT, ("trees", "levels"), 0),
     "border": Spec(FLOAT, ("trees", "levels"), may_be_infinite=True),
     "leaves": Spec(FLOAT, ("trees", "leaves", "outputs")),
     "start": Spec(DOUBLE, ("outputs",)),
@@ -367,24 +370,37 @@ TREES = {
     **WEIGHT,
 }
 LINE_NUMBERS = 5
+ESTIMATES = 2  # in the place of a level: trees whose predictions fill a number where it is hidden, without a weight
 
 
 def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
-    properties = {}
-    for key, weighted in group.experts.items():
+    assert isinstance(group.featurizer, OneHotFeatures)
+    slots, every = group.featurizer.slot, dict(group.experts)
+    for weighted in group.experts.values():
         assert isinstance(weighted.expert, BoostedTrees)
-        scale = weighted.expert.scale
-        numbers = [] if scale is None else [scale.mean, scale.deviation, scale.least]
-        properties[key] = {
-            "columns": weighted.expert.columns,
-            "labels": weighted.expert.labels,
-            "label_share": weighted.expert.label_share,
-            **vars(weighted.expert.trees),
-            "scale": torch.tensor(numbers, dtype=DOUBLE),
-            **_line(weighted.expert.line),
-            **attributes(weighted, WEIGHT),
-        }
+        columns = weighted.expert.columns
+        for place, estimate in columns.estimates.items():
+            slot = int(slots[columns.columns[place]])
+            assert isinstance(estimate.expert, BoostedTrees)
+            every[slot, ESTIMATES] = WeightedExpert.unweighted(estimate.expert)
+    properties = {key: _trees(weighted) for key, weighted in every.items()}
     return _write_one_hot(group), properties
+
+
+def _trees(weighted: WeightedExpert) -> Tensors:
+    expert = weighted.expert
+    assert isinstance(expert, BoostedTrees)
+    numbers = [] if expert.scale is None else [expert.scale.mean, expert.scale.deviation, expert.scale.least]
+    return {
+        "columns": expert.columns.columns,
+        "filled": torch.tensor(list(expert.columns.estimates), dtype=INT),
+        "labels": expert.labels,
+        "label_share": expert.label_share,
+        **vars(expert.trees),
+        "scale": torch.tensor(numbers, dtype=DOUBLE),
+        **_line(expert.line),
+        **attributes(weighted, WEIGHT),
+    }
 
 
 def _line(line: Line | None) -> dict[str, Tensor]:
@@ -406,8 +422,10 @@ def _read_line(key: SlotLevel, of_key: Mapping[str, Tensor]) -> Line | None:
 def _read_boosted_trees(
     codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
 ) -> ExpertGroup:
+    features = OneHotFeatures(shared["slot"], shared["label"])
+    estimates: dict[int, Estimate] = {}
     weighted = {}
-    for key, of_key in properties.items():
+    for key, of_key in sorted(properties.items(), key=lambda item: item[0][1] != ESTIMATES):  # others refer to these
         trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
         numbers, labels = of_key["scale"].tolist(), of_key["labels"]
         require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
@@ -416,12 +434,28 @@ def _read_boosted_trees(
         require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
         line = _read_line(key, of_key)
         require(line is None or scale is not None, key, "a line")
-        grown = BoostedTrees(trees, of_key["columns"], labels, of_key["label_share"], scale, line)
-        weighted[key] = WeightedExpert(grown, *take_weight(of_key))
+        columns = FilledColumns(of_key["columns"], features.of(key[0]))
+        filled = {place: int(features.slot[columns.columns[place]]) for place in of_key["filled"].tolist()}
+        require(
+            filled.keys() == set(of_key["filled"].tolist()) and set(filled.values()) <= estimates.keys(),
+            key,
+            "a number",
+        )
+        columns = replace(columns, estimates={place: estimates[slot] for place, slot in filled.items()})
+        require(bool((trees.column < len(columns)).all()), key, "a feature")
+        grown = BoostedTrees(trees, columns, labels, of_key["label_share"], scale, line)
+        weight = take_weight(of_key)
+        if key[1] == ESTIMATES:
+            require(scale is not None and codec.slots[key[0]].kind == NUMBER and not filled, key, "a number")
+            estimates[key[0]] = Estimate.of(codec, key[0], grown)
+        else:
+            weighted[key] = WeightedExpert(grown, *weight)
     return _one_hot_group(shared, weighted)
 
 
-BOOSTED_TREES = Format(ONE_HOT, TREES, _write_boosted_trees, _read_boosted_trees)
+BOOSTED_TREES = Format(
+    ONE_HOT, TREES, _write_boosted_trees, _read_boosted_trees, levels=(USUALLY_VISIBLE, LITTLE_VISIBLE, ESTIMATES)
+)
 
 
 # ---------------------------------------------------------------- multinomial logistic regression

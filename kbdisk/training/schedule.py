@@ -133,7 +133,7 @@ def steps_in_budget(seconds: float, spent: float, done: int, step: float, evalua
 
 STEPS_SHARE = 0.97  # of a time budget: the rest is for steps that take a little longer than those that were timed
 MIN_INCREASE = 1.05  # the factor by which the number of steps is increased, at least
-MIN_TIMED_HOPELESS, HOPELESS_FACTOR = 3, 2.0  # steps that show that a budget is too short by such a factor
+MIN_TIMED_HOPELESS, HOPELESS_FACTOR = 2, 2.0  # steps that show that a budget is too short by such a factor
 MIN_STEPS_SHARE = 0.4  # of a budget, about: the least that is left for steps beside the tasks after them
 MAX_STEPS_UNVALIDATED = 1000  # the most steps without validation entities, as overfitting would not be seen
 

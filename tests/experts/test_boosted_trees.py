@@ -18,7 +18,8 @@ from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import Sides
-from kbdisk.experts.boosted_trees import Task, TimeLimit
+from kbdisk.experts.boosted_trees import Task
+from kbdisk.experts.boosting_time import Timing
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
@@ -175,10 +176,38 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["columns", "column", "leaves", "border", "start", "around"])
+def weighted_trees(model: Trained) -> list:
+    """The slot and the trees of each property."""
+    return [(slot, weighted) for (slot, _), weighted in sorted(model.experts["boosted_trees"].experts.items())]
+
+
+def test_an_opened_model_fills_the_same_hidden_numbers(model, tmp_path):
+    save(model, tmp_path / "m.kbdisk")
+    again = open_folder(tmp_path / "m.kbdisk", CPU)
+    table = torch.full((50, len(model.experts["boosted_trees"].featurizer)), torch.nan)
+    table[:, ::2] = torch.randn(50, (table.shape[1] + 1) // 2, generator=torch.Generator().manual_seed(0))
+    filled = 0
+    for (slot, weighted), (same, opened) in zip(weighted_trees(model), weighted_trees(again), strict=True):
+        assert slot == same
+        assert weighted.expert.columns.estimates.keys() == opened.expert.columns.estimates.keys()
+        torch.testing.assert_close(opened.expert.columns(table), weighted.expert.columns(table), equal_nan=True)
+        filled += len(opened.expert.columns.estimates)
+    assert filled
+
+
+def test_trees_without_those_that_fill_their_numbers_are_refused(model, tmp_path):
+    tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
+    without = {name: tensor for name, tensor in tensors.items() if name.split(".")[1:2] != [str(serialize.ESTIMATES)]}
+    assert len(without) < len(tensors)
+    (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(without))
+    with pytest.raises(ValueError, match="makes no sense"):
+        serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
+
+
+@pytest.mark.parametrize("name", ["columns", "column", "filled", "leaves", "border", "start", "around"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
-    slot = min(model.experts["boosted_trees"].slots)
+    slot = next(slot for slot, weighted in weighted_trees(model) if weighted.expert.columns.estimates)
     tensors[f"{slot}.0.{name}"] = (
         tensors[f"{slot}.0.{name}"][:1]
         if name in ("border", "leaves")
@@ -294,7 +323,7 @@ def label_task(entities: int, labels: int, numbers: int) -> Task:
     tokens = codec.encode(known)
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("kind",))
-    return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
+    return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
 
 
 def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
@@ -303,8 +332,8 @@ def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
     tokens = codec.encode(known)
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
-    task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3))
-    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, TimeLimit())
+    task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
+    trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Timing())
     numbers = task.scale.unscaled(trees(task.features)[:, 0].numpy())
     truth = task.scale.unscaled(task.target.numpy())
     errors = abs(numbers - truth)[abs(truth) < 30]
@@ -315,7 +344,7 @@ def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
     part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
-    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, TimeLimit())
+    trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Timing())
     probs = trees(task.features).softmax(1)
     assert (probs.argmax(1) == task.target)[kept].all()
     assert (probs[:, 1] < 0.01).all()
@@ -330,4 +359,4 @@ def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_dif
     task = replace(task, features=features, target=task.target.repeat(repeats), entities=task.entities.repeat(repeats))
     training = torch.arange(len(task.target)) % 5 != 2
     assert task.can_learn(training)
-    assert len(task.fit(training, 0, TimeLimit()).start) == labels
+    assert len(task.fit(training, 0, Timing()).start) == labels

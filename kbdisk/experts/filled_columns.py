@@ -1,0 +1,115 @@
+"""Columns in which hidden numbers are filled by estimates: what the trees of one property read.
+
+A number that an entity lacks often follows from others that it has, and tells of a third: a nucleus without a binding energy
+has a mass. Trees that see a gap cannot follow such a chain. So trees of each number are grown first, and what they predict
+takes the place of the number where that is hidden. A flag for each such column says where.
+
+Only a number that most entities with the property have is filled: others are missing because they make no sense there.
+
+n rows   F features   f of them that one property uses   k of these that are filled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from kbdisk.data import Codec
+from kbdisk.experts.examples import Examples
+from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.gaussian_process import interpolate, rising_knots
+
+MIN_KNOWN_SHARE = 0.5  # of the entities with a property, that have a number which is filled for it
+
+
+class PredictsNumbers(Protocol):
+    """Predicts a number from all features."""
+
+    def numbers(self, features: Tensor) -> Tensor:
+        """(n, F) -> (n,) float64"""
+
+    def to(self, device: torch.device) -> PredictsNumbers:
+        """The same on a device."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicts a hidden number as its column has it."""
+
+    expert: PredictsNumbers
+    knots: Tensor  # (2, P) float64 numbers, and their codes
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """(n, F) -> (n,) float32 codes."""
+        return interpolate(self.knots, self.expert.numbers(features)).float()
+
+    def to(self, device: torch.device) -> Estimate:
+        """The same on a device."""
+        return Estimate(self.expert.to(device), self.knots.to(device))
+
+    @classmethod
+    def of(cls, codec: Codec, slot: int, expert: PredictsNumbers) -> Estimate:
+        """Of a slot whose numbers are predicted."""
+        number_knots, code_knots, _ = codec.slots[slot].codec.map.knots
+        return cls(expert, rising_knots(number_knots, code_knots))
+
+
+@dataclass(frozen=True)
+class FilledColumns:
+    """The columns that the trees of one property read; estimates are made without those of the property itself."""
+
+    columns: Tensor  # (f,)
+    own: Tensor  # those of the property itself
+    estimates: Mapping[int, Estimate] = field(default_factory=dict)  # of columns, by their place among the used ones
+
+    def __len__(self) -> int:
+        return len(self.columns) + len(self.estimates)
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """(n, F) all features, NaN where unknown -> (n, f + k) filled columns, and which cells are filled."""
+        filled = features[:, self.columns]
+        if not self.estimates:
+            return filled
+        others = features.index_fill(1, self.own, torch.nan)
+        flags = []
+        for place, estimate in self.estimates.items():
+            rows = filled[:, place].isnan()
+            filled[rows, place] = estimate(others[rows])
+            flags.append(rows)
+        return torch.cat([filled, torch.stack(flags, 1).float()], 1)
+
+    def with_estimates(
+        self, features: OneHotFeatures, known: Tensor, estimates: Mapping[int, Estimate]
+    ) -> FilledColumns:
+        """With those estimates, by slot, of numbers that are worth filling by where they are known (n, f)."""
+        slots = features.slot.cpu()[self.columns].tolist()
+        filled = worth_filling(known) & (features.label.cpu()[self.columns] < 0)
+        places = filled.nonzero()[:, 0].tolist()
+        return replace(self, estimates={at: estimates[slots[at]] for at in places if slots[at] in estimates})
+
+    def to(self, device: torch.device) -> FilledColumns:
+        """The same on a device."""
+        estimates = {place: estimate.to(device) for place, estimate in self.estimates.items()}
+        return FilledColumns(self.columns.to(device), self.own.to(device), estimates)
+
+
+def worth_filling(known: Tensor) -> Tensor:
+    """(f,) the columns that are known (n, f) often enough, though not always."""
+    share = known.double().mean(0)
+    return (share >= MIN_KNOWN_SHARE) & (share < 1)
+
+
+def slots_worth_filling(features: OneHotFeatures, examples: Mapping[int, Examples]) -> set[int]:
+    """The slots of numbers that are worth filling for another slot, by the examples of each."""
+    columns = (features.label.cpu() < 0).nonzero()[:, 0]
+    slots = features.slot.cpu()[columns]
+    worth: set[int] = set()
+    for slot, of_slot in examples.items():
+        others = slots != slot
+        filled = worth_filling(~of_slot.features(columns[others]).isnan())
+        worth |= set(slots[others][filled].tolist())
+    return worth

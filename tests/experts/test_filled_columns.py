@@ -1,0 +1,91 @@
+"""Hidden numbers that trees read are filled by estimates."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+
+from kbdisk.data import Codec
+from kbdisk.entity import Entity
+from kbdisk.experts.base import Inputs, Sides
+from kbdisk.experts.boosted_trees import BoostedTrees, fit
+from kbdisk.experts.config import BoostedTreesConfig
+from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.filled_columns import Estimate, FilledColumns, worth_filling
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
+
+NAN = torch.nan
+CPU = torch.device("cpu")
+
+
+class SumOfFeatures:
+    """Predicts the sum of all features, which a hidden one spoils."""
+
+    def numbers(self, features):
+        return features.double().nan_to_num(1000.0).sum(1)
+
+    def to(self, device):
+        return self
+
+
+def test_hidden_numbers_alone_are_filled_and_flagged_and_their_own_property_is_never_read():
+    identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
+    columns = FilledColumns(torch.tensor([0, 2]), torch.tensor([1]), {1: Estimate(SumOfFeatures(), identity)})
+    features = torch.tensor([[1.0, 50.0, 3.0], [1.0, 50.0, NAN], [NAN, 50.0, 4.0]])
+    filled = columns(features)
+    assert len(columns) == filled.shape[1] == 3
+    torch.testing.assert_close(filled[0], torch.tensor([1.0, 3.0, 0.0]))
+    torch.testing.assert_close(filled[1], torch.tensor([1.0, 1.0 + 2 * 1000, 1.0]))  # 50 is hidden from the estimate
+    torch.testing.assert_close(filled[2], torch.tensor([NAN, 4.0, 0.0]), equal_nan=True)
+    assert features[1, 2].isnan()  # the features are as they were
+
+
+def test_estimates_are_codes_of_the_numbers_that_are_predicted():
+    codec = Codec.fit(of_one_class({("x",): Property(Number())}), [Entity(f"t{n}", {"x": n * n}) for n in range(100)])
+    estimate = Estimate.of(codec, 0, SumOfFeatures())
+    tokens = codec.encode([Entity("t", {"x": 1600})])
+    codes = tokens.batch(torch.tensor([0])).values["number"][:, 0].float()
+    torch.testing.assert_close(estimate(torch.tensor([[1600.0]])), codes, rtol=1e-4, atol=1e-4)
+
+
+def test_only_numbers_that_are_mostly_known_are_worth_filling():
+    known = torch.tensor([[1, 1, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1]], dtype=torch.bool)
+    assert worth_filling(known).tolist() == [False, True, False]
+
+
+def chain(n: int = 900) -> list[Entity]:
+    """x tells y, and y tells z, by steps in which x tells nothing more; some lack y."""
+    rng, known = random.Random(0), []
+    for number in range(n):
+        x = rng.uniform(0, 8)
+        y = float(int(x * 2) * 37 % 16)
+        z = float((int(y) * 5) % 16)
+        tree = {"x": x, "y": y, "z": z}
+        if rng.random() < 0.3:
+            del tree["y"]
+        known.append(Entity(f"t{number}", tree))
+    return known
+
+
+def test_trees_follow_a_chain_over_a_number_that_is_hidden():
+    known = chain()
+    codec = Codec.fit(of_one_class({(name,): Property(Number()) for name in "xyz"}), known)
+    tokens = codec.encode(known)
+    group = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0).group
+    slots = {slot.path[0]: number for number, slot in enumerate(codec.slots)}
+    trees = group.experts[slots["z"], 0].expert
+    assert isinstance(trees, BoostedTrees)
+    assert isinstance(group.featurizer, OneHotFeatures)
+    places = trees.columns.estimates
+    assert [int(group.featurizer.slot[trees.columns.columns[place]]) for place in places] == [slots["y"]]
+    batch = tokens.batch(torch.arange(len(tokens)))
+    table = group.featurizer.table(batch, batch.known)
+    lacking = table[:, group.featurizer.of(slots["y"])[0]].isnan()
+    predicted = trees.predict(Inputs(table[lacking], batch.id_hash[lacking]))
+    truth = torch.tensor([entity.tree["z"] for entity in known], dtype=torch.float64)
+    row = {number: place for place, number in enumerate(tokens.id_hash.tolist())}
+    truth = truth[[row[number] for number in batch.id_hash[lacking].tolist()]]
+    assert float((predicted - truth).abs().mean()) < 0.5 * float((truth - truth.median()).abs().mean())
