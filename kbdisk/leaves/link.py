@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -147,7 +147,10 @@ class EntityVectors(nn.Module):
 
     def forward(self, which: Tensor, scale: float = 1.0) -> Tensor:
         """(m,) numbers of targets -> (m, D); `scale` multiplies the vectors of names"""
-        entity = self.entity[which]
+        return self.of_entities(self.entity[which], scale)
+
+    def of_entities(self, entity: Tensor, scale: float = 1.0) -> Tensor:
+        """(m,) entities -> (m, D)"""
         vectors = F.embedding(entity, self.table)
         return vectors if self.texts is None else vectors + scale * self.texts(entity)
 
@@ -175,31 +178,16 @@ class PointerBelief:
     query: Tensor  # (n, D)
     targets: SlotTargets
     unseen: float
-    is_sampled: bool = False  # whether `log_prob` is that of a sampled softmax
 
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,)"""
-        log_prob = self._sampled(codes.clamp(min=0)) if self.is_sampled else self._full(codes.clamp(min=0))
-        log_masses = torch.tensor([self.unseen, 1 - self.unseen], device=codes.device).clamp(min=MIN_PROBABILITY).log()
-        return torch.where(codes == UNKNOWN_LABEL, log_masses[0], log_prob + log_masses[1])
+        return with_unseen(self._full(codes.clamp(min=0)), codes, self.unseen)
 
     def _full(self, codes: Tensor) -> Tensor:
         def score(scores: Tensor, codes: Tensor) -> Tensor:
             return -F.cross_entropy(scores, codes, reduction="none")
 
         return self._by_rows(score, codes)
-
-    def _sampled(self, codes: Tensor) -> Tensor:
-        probability = self.targets.sampled
-        uniforms = torch.rand(probability.shape, generator=thread_generator(), device=probability.device)
-        drawn = (uniforms < probability).nonzero()[:, 0]
-        which, place = torch.cat([drawn, codes]).unique(return_inverse=True)  # (m,)
-        scores = F.linear(self.query, self.targets.vectors(which), self.targets.bias[which]).float()  # (n, m)
-        weight = torch.full_like(scores[:1], -torch.inf)  # targets of other rows that were not drawn do not count
-        weight[0, place[: len(drawn)]] = -probability[drawn].log()
-        own_place = place[len(drawn) :, None]  # (n, 1)
-        target = scores.gather(1, own_place)
-        return target[:, 0] - (scores + weight).scatter(1, own_place, target).logsumexp(1)
 
     def sample(self, temperature: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
         """(n,) always a known target"""
@@ -237,7 +225,7 @@ class PointerBelief:
 
     def pick(self, rows: Tensor) -> PointerBelief:
         """The beliefs about some of the rows."""
-        return PointerBelief(self.query[rows], self.targets, self.unseen, self.is_sampled)
+        return PointerBelief(self.query[rows], self.targets, self.unseen)
 
     def as_category(self) -> CategoryBelief:
         """The same belief, with the scores of all targets."""
@@ -261,6 +249,77 @@ class PointerBelief:
         ]
 
 
+def with_unseen(log_prob: Tensor, codes: Tensor, unseen: float) -> Tensor:
+    """(n,) log p of codes, given that of known targets (n,) and the mass of unseen ones."""
+    log_masses = torch.tensor([unseen, 1 - unseen], device=codes.device).clamp(min=MIN_PROBABILITY).log()
+    return torch.where(codes == UNKNOWN_LABEL, log_masses[0], log_prob + log_masses[1])
+
+
+@dataclass(frozen=True)
+class SampledPointers:
+    """In training: sampled softmaxes over the targets of several slots, whose entities are embedded once for all slots.
+
+    An entity is drawn for all slots that it is a target of by one random number, so that the slots' samples overlap: each
+    target is in the sample of its slot with its own probability, and few entities have to be embedded.
+    """
+
+    beliefs: Sequence[PointerBelief]  # of the slots, in the order of the rows
+
+    def __len__(self) -> int:
+        return sum(len(belief.query) for belief in self.beliefs)
+
+    def log_prob(self, codes: Tensor) -> Tensor:
+        """(n,)"""
+        entities = self.beliefs[0].targets.entities
+        uniforms = torch.rand(len(entities.table), generator=thread_generator(), device=codes.device)  # (E,)
+        samples = [
+            _Sample.of(belief.targets, of_slot.clamp(min=0), uniforms)
+            for belief, of_slot in zip(self.beliefs, self._by_slot(codes), strict=True)
+        ]
+        numbers = torch.cat([sample.which + sample.targets.start for sample in samples])
+        embedded, place = entities.entity[numbers].unique(return_inverse=True)
+        vectors = entities.of_entities(embedded, self.beliefs[0].targets.scale)  # (m, D)
+        places = place.split([len(sample.which) for sample in samples])
+        parts = [
+            with_unseen(sample.log_prob(belief.query, vectors[of_sample]), of_slot, belief.unseen)
+            for belief, sample, of_sample, of_slot in zip(
+                self.beliefs, samples, places, self._by_slot(codes), strict=True
+            )
+        ]
+        return torch.cat(parts)
+
+    def _by_slot(self, codes: Tensor) -> Sequence[Tensor]:
+        split: Sequence[Tensor] = codes.split([len(belief.query) for belief in self.beliefs])
+        return split
+
+
+class _Sample(NamedTuple):
+    """The targets of a slot that its rows are scored against."""
+
+    targets: SlotTargets
+    which: Tensor  # (m,) the drawn targets and those of the rows, each once
+    weight: Tensor  # (m,) the log of how many targets each stands for; -inf where it was not drawn
+    own: Tensor  # (n,) the place of each row's target among them
+
+    @classmethod
+    def of(cls, targets: SlotTargets, codes: Tensor, uniforms: Tensor) -> _Sample:
+        """The sample by the random numbers of all entities (E,)."""
+        size = len(targets.sampled)
+        is_drawn = uniforms[targets.entities.entity[targets.start : targets.start + size]] < targets.sampled  # (V,)
+        drawn = is_drawn.nonzero()[:, 0]
+        which, place = torch.cat([drawn, codes]).unique(return_inverse=True)
+        weight = torch.full((len(which),), -torch.inf, device=codes.device)
+        weight[place[: len(drawn)]] = -targets.sampled[drawn].log()
+        return cls(targets, which, weight, place[len(drawn) :])
+
+    def log_prob(self, query: Tensor, vectors: Tensor) -> Tensor:
+        """(n,) of queries (n, D), by the vectors (m, D) of the sample."""
+        scores = F.linear(query, vectors, self.targets.bias[self.which]).float()  # (n, m)
+        own = self.own[:, None]  # (n, 1)
+        target = scores.gather(1, own)
+        return target[:, 0] - (scores + self.weight).scatter(1, own, target).logsumexp(1)
+
+
 class PointerHead(Readout):
     """The queries of rows, and the entities that they are scored against; only for slots with many targets."""
 
@@ -279,8 +338,18 @@ class PointerHead(Readout):
         self.register_buffer("sampled", torch.cat(sampled), persistent=False)  # (N,)
         self.scale = setting.base**0.5 / setting.width  # of names; muP: 1 / D, and 1 / sqrt(D) at the base width
 
-    def forward(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief | CategoryBelief]]:
-        """(n, D) -> for each slot of many targets its rows, and a belief about them"""
+    def forward(
+        self, h: Tensor, rows: Rows
+    ) -> Iterator[tuple[Tensor, PointerBelief | CategoryBelief | SampledPointers]]:
+        """(n, D) -> for each slot of many targets its rows, and a belief about them; in training one for all slots"""
+        beliefs = list(self._by_slot(h, rows))
+        if self.training and beliefs:
+            yield torch.cat([of_slot for of_slot, _ in beliefs]), SampledPointers([belief for _, belief in beliefs])
+            return
+        for of_slot, belief in beliefs:
+            yield of_slot, belief if len(belief.targets.bias) > MAX_DENSE_TARGETS else belief.as_category()
+
+    def _by_slot(self, h: Tensor, rows: Rows) -> Iterator[tuple[Tensor, PointerBelief]]:
         slots, counts = slots_of_rows(rows.slot)
         queries = self.query(h, rows.counts).split(counts.tolist())
         rows_of_slots = torch.arange(len(rows), device=h.device).split(counts.tolist())
@@ -289,13 +358,11 @@ class PointerHead(Readout):
             self.sampled.split(self.sizes),
             self.entities.starts.tolist(),
         )
-        for slot, rows_of_slot, query in zip(slots.tolist(), rows_of_slots, queries, strict=True):
+        for slot, of_slot, query in zip(slots.tolist(), rows_of_slots, queries, strict=True):
             if slot in self.number:
                 number = self.number[slot]
                 targets = SlotTargets(self.entities, starts[number], biases[number], sampled[number], self.scale)
-                belief = PointerBelief(query, targets, self.unseen[number], self.training)
-                is_pointer = self.training or self.sizes[number] > MAX_DENSE_TARGETS
-                yield rows_of_slot, belief if is_pointer else belief.as_category()
+                yield of_slot, PointerBelief(query, targets, self.unseen[number])
 
 
 # ---------------------------------------------------------------- encoder and decoder

@@ -523,6 +523,7 @@ class Observed:
         self.objects: dict[str, list[Any]] = {}  # predicate -> some objects
         self.triple_terms: dict[tuple[str, str], Triple] = {}  # by predicate and text, as a tree has it
         self._templates: dict[str, PredicateTemplates] = {}
+        self._classes_of_parts: dict[str, tuple[NamedNode, ...]] = {}
 
     def add(self, quads: Iterable[Any], most: int | None = None) -> None:
         """Take in the quads of a source."""
@@ -589,8 +590,14 @@ class Observed:
     def _is_collection(self, value: Any) -> bool:
         return value == NamedNode(NIL) or FIRST in self.fields.get(value, ())
 
-    def classes_of_parts(self, predicate: str) -> list[NamedNode]:
+    def classes_of_parts(self, predicate: str) -> Sequence[NamedNode]:
         """The classes that the nodes under a predicate have; ValueError where its values are no such nodes."""
+        classes = self._classes_of_parts.get(predicate)
+        if classes is None:
+            classes = self._classes_of_parts[predicate] = self._most_common_classes(predicate)
+        return classes
+
+    def _most_common_classes(self, predicate: str) -> tuple[NamedNode, ...]:
         counts: Counter[tuple[NamedNode, ...]] = Counter()
         for value in self.objects.get(predicate, ()):
             fields = self.fields.get(value)
@@ -602,4 +609,4 @@ class Observed:
                 counts[tuple(fields.get(TYPE, ()))] += 1
         if not counts and self.objects.get(predicate):
             raise ValueError("expected one value, as its others are, got a part")
-        return list(counts.most_common(1)[0][0]) if counts else []
+        return counts.most_common(1)[0][0] if counts else ()

@@ -51,9 +51,10 @@ def test_a_told_list_of_targets_is_all_there_are():
         codec.encode(["it"])
 
 
-def test_few_targets_are_categories_and_many_are_pointed_at():
+def test_few_targets_are_categories_and_many_are_pointed_at(monkeypatch):
     (_, _), decoder, _ = decoder_of([ids(10), ids(40)], LinkConfig(few=20))
-    belief = decoder(torch.randn(4, WIDTH), rows_of([0, 0, 1, 1]))
+    monkeypatch.setattr("kbdisk.leaves.link.MAX_DENSE_TARGETS", 39)
+    belief = decoder.eval()(torch.randn(4, WIDTH), rows_of([0, 0, 1, 1]))
     assert isinstance(belief.pick(torch.tensor([1])), CategoryBelief)
     assert isinstance(belief.pick(torch.tensor([2])), PointerBelief)
     assert belief.ranks(torch.tensor([0, 9, 0, 39])).shape == (4,)
@@ -196,6 +197,25 @@ def test_names_are_read_once_as_long_as_nothing_learns():
         assert reader.asked == 40
         reader.table.weight.mul_(3)
         assert not torch.equal(decoder(torch.ones(1, WIDTH), rows_of([0])).log_prob(torch.tensor([3])), first)
+
+
+@for_each("slots", [1, 8])
+def test_a_training_step_reads_each_name_once_however_many_properties_lead_to_it(slots):
+    reader = Reader(WIDTH)
+    names = {f"e{i}": f"name {i}" for i in range(400)}
+    config = LinkConfig(few=20, negatives=40, draw="uniform")
+    _, decoder, _ = decoder_of([[f"e{i}" for i in range(400)]] * slots, config, names, reader)
+    rows = rows_of([slot for slot in range(slots) for _ in range(2)])
+    decoder.train()(torch.randn(2 * slots, WIDTH), rows).log_prob(torch.arange(2 * slots))
+    assert 0 < reader.asked <= 80 + 2 * slots  # 40 are drawn on average, with a standard deviation of 6
+
+
+def test_several_properties_have_the_likelihood_that_each_has_alone():
+    _, decoder, _ = decoder_of([ids(40), ids(30)], LinkConfig(few=20, negatives=10_000))
+    h, codes = torch.randn(5, WIDTH), torch.tensor([3, 39, -1, 29, 0])
+    rows = rows_of([0, 0, 0, 1, 1])
+    sampled = decoder.train()(h, rows).log_prob(codes)
+    torch.testing.assert_close(sampled, decoder.eval()(h, rows).log_prob(codes))
 
 
 def test_one_entity_is_one_vector_whatever_property_leads_to_it():

@@ -12,6 +12,7 @@ from tables import for_each
 import kbdisk
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Link, Quantity, Text
 from kbdisk.errors import WriteError
+from kbdisk.loaders.rdf.value_nodes import recognised
 
 HEAD = """@prefix : <http://ex.org/> .
 @prefix ex: <http://ex.org/> .
@@ -271,6 +272,23 @@ def test_several_values_of_one_part_make_one_part(tmp_path):
     document = HEAD + ":a :part [ :size 5 ; :year 1950 ] . :b :name 'b' ."
     values = {("part", "size"): 7, ("part", "year"): 1990}
     check(tmp_path, document, {"b": values}, ":b :part [ :size 7 ; :year 1990 ] .")
+
+
+def test_parts_are_recognised_once_however_many_are_written(tmp_path, monkeypatch):
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return recognised(*arguments)
+
+    monkeypatch.setattr("kbdisk.loaders.rdf.styles.recognised", counted)
+    document = HEAD + "".join(f":a{n} :part [ :size {n} ] . " for n in range(5)) + ":b :name 'b' . :c :name 'c' ."
+    counts = []
+    for ids in ["b"], ["b", "c"]:
+        calls.clear()
+        filled(tmp_path, document, {id: {("part", "size"): 7} for id in ids})
+        counts.append(len(calls))
+    assert counts[0] == counts[1] > 0
 
 
 def test_parts_of_a_list_by_their_indices(tmp_path):
