@@ -70,15 +70,19 @@ class Plan(Iterable[Planned]):
                 table = self.codec.index.tables[reading.class_name]
                 fields = self.fields[reading.class_name]
                 planned.gaps = gaps_of(fields, reading, table, entity.made)
-                planned.sets = [*sets_of(fields, reading, entity.made), *self._classes_of(reading)]
+                planned.sets = self._sets_of(reading, entity.made)
             yield planned
 
-    def _classes_of(self, reading: Reading) -> Iterator[Gap]:
+    def _sets_of(self, reading: Reading, made: Mapping[Path, object] | None) -> list[Gap]:
+        """The sets of an entity that have members, its classes among them, but for those that were added to."""
+        return [*sets_of(self.fields[reading.class_name], reading, made), *self._classes_of(reading, made)]
+
+    def _classes_of(self, reading: Reading, made: Mapping[Path, object] | None) -> Iterator[Gap]:
         """The classes of an entity of a source that can state another one."""
         entity, config = reading.entity, self.config
         if not _states_classes(entity) or (config.only and CLASSES not in config.only):
             return
-        if not any(path[:1] == CLASSES for path in entity.made or ()):
+        if not any(path[:1] == CLASSES for path in made or ()):
             field = self._class_fields[reading.class_name]
             yield Gap(field, CLASSES, is_member=True, members=tuple(map(Link, entity.classes)))
 
@@ -90,12 +94,16 @@ class Plan(Iterable[Planned]):
 
     @cached_property
     def further_members(self) -> FurtherMembers:
-        """What is proposed as further members of the sets of all entities; it takes some seconds."""
+        """What is proposed as further members of the sets of all entities; it takes some seconds.
+
+        Sets that were added to are tried as well, as they were given: so what is sure enough stays so when a file is completed again.
+        """
         readings, sets = list[Reading](), list[SetToExtend]()
         for planned in self:
             if planned.reading is not None:
                 readings.append(planned.reading)
-                sets += [SetToExtend(planned.reading, gap) for gap in planned.sets]
+                if planned.is_chosen:
+                    sets += [SetToExtend(planned.reading, gap) for gap in self._sets_of(planned.reading, None)]
         relations = ClassRelations.of_source(self.schema, self.entities)
         return FurtherMembers.of(self.codec, readings, sets, relations, self.config.seed)
 

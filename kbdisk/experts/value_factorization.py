@@ -44,7 +44,7 @@ from kbdisk.experts.queries import chunks, usual_amounts
 
 NUMBER, LINK = "number", "link"
 STRENGTH = 0.03  # of N3: stronger than for links alone, as vectors that few values place are asked
-REFIT_EPOCHS = 10  # where there is no time limit
+EPOCHS, REFIT_EPOCHS = 12, 4  # where there is no time limit
 RANGES = (MAX_RANGES, MAX_RANGES // 4)  # of the numbers of one property, of equal frequency
 CANDIDATES = 128  # nodes that the answers of a placed entity are told from: half of them the most frequent answers
 MAX_SCORES = 1 << 24  # that are computed at once
@@ -283,13 +283,12 @@ def unweighted_group(codec: Codec, features: FactorFeatures, usual_amount: Tenso
 
 
 def applies(codec: Codec, training: Tokens, held_out: Tokens, config: LinkFactorizationConfig) -> bool:
-    """Whether there are labels to predict, values that are held out to weigh them, and room for the nodes."""
-    labelled = ONE_HOT_KINDS - {NUMBER}
-    return (
-        len(held_out) > 0
-        and len(training) <= MAX_NODES
-        and any(not slot.fixed and slot.kind in labelled for slot in codec.slots)
-    )
+    """Whether there are links, values that are held out to weigh predictions, and room for the nodes.
+
+    Without links logistic regression and trees know what there is to know of labels, in less time.
+    """
+    linked = any((key := _relation_of(slot)) is not None and key[2] for slot in codec.slots)
+    return len(held_out) > 0 and len(training) <= MAX_NODES and linked
 
 
 class TripleSides(NamedTuple):
@@ -370,7 +369,7 @@ def fit(
     triples, usual_amount = TripleSides.of(codec, sides.to(torch.device("cpu"))), usual_amounts(sides.training)
     trainer = FactorTrainer(triples.training, config, STRENGTH, seed)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), 0.0)
-    trainer.run(left, report=partial(_report_part, report))
+    trainer.run(left, EPOCHS, partial(_report_part, report))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
         trainer.learn_from(triples.complete)

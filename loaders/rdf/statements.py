@@ -376,7 +376,7 @@ class Statements:
             return self._truthy(node, gap, entity)
         if gap.key == COORDINATE_KEY and COORDINATE_KEY not in self.kb.names.iris and self.kb.names.known(LATITUDE):
             return self._pair(node, gap.value)
-        if (gap.key,) == CLASSES:
+        if (gap.key,) == CLASSES and isinstance(gap.value, list):
             return self._classes(node, gap.value)
         predicate = self.triples.predicate(gap.key)
         if gap.given is not None:
