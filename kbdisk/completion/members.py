@@ -96,7 +96,7 @@ class FurtherMembers:
         outcomes: list[Outcome] = []
         for path, of_path in by_path.items():
             relation = relation_at(triples, path)
-            if relation is None:
+            if relation is None or not autoencoder.has_members(relation):
                 continue
             sets_of_property = SetsOfProperty(
                 triples, autoencoder, relation, of_path, class_relations if path == CLASSES else None

@@ -81,6 +81,10 @@ class LinearAutoencoder:
         within = torch.arange(int(sizes.sum())) - starts.repeat_interleave(sizes)
         return starts, self.columns[self.starts[heads].repeat_interleave(sizes) + within]
 
+    def has_members(self, relation: int) -> bool:
+        """Whether any member of a relation is common enough to have a column."""
+        return bool((self.pairs[:, 0] == relation).any())
+
     def scores(self, relation: int, heads: Tensor, hidden: Tensor | None = None) -> Scores:
         """The scores of the members of a relation for some entities (n,).
 
