@@ -40,9 +40,9 @@ def statements(file: str) -> set:
     ("name", "key"), [("kb.ttl", "skill"), ("kb.nt", "skill"), ("kb.jsonl", "skills"), ("kb.csv", "skills")]
 )
 def test_missing_members_are_added_in_place_and_taken_out_to_the_byte(run, place, name, key):
-    status, _, told = run("complete", name, "--out", f"done-{name}", "--only", key, *QUICK)
+    status, _, err = run("complete", name, "--out", f"done-{name}", "--only", key, *QUICK)
     assert status == 0
-    assert f"{len(MISSING)} members added to sets" in told
+    assert f"{len(MISSING)} members added to sets" in err
     before, after = (dict(members_of(file, key)) for file in (name, f"done-{name}"))
     assert {id: after[id] - before[id] for id in after if after[id] != before[id]} == {
         f"p{number}": {skill} for number, skill in MISSING.items()
@@ -91,8 +91,8 @@ def test_classes_are_reviewed_and_written_where_they_are_named(run, place):
         table = list(csv.DictReader(stream))
     proposed = {row["id"]: row["value"] for row in table if "rdf:type" in row["reason"]}
     assert proposed == wanted
-    status, out, told = run("complete", "kb.ttl", "--out", "typed.ttl", "--only", "rdf:type", "--json")
-    assert status == 0, told
+    status, out, err = run("complete", "kb.ttl", "--out", "typed.ttl", "--only", "rdf:type", "--json")
+    assert status == 0, err
     assert json.loads(out)["members"] == len(wanted)
     new = statements("typed.ttl") - statements("kb.ttl")
     assert {str(head): str(tail) for head, _, tail in new} == wanted
@@ -115,8 +115,8 @@ def test_accepted_members_and_classes_are_applied_and_rejected_ones_are_not_prop
             row["decision"] = "reject"
         reviewed.append(json.dumps(row))
     Path("review.jsonl").write_text("\n".join(reviewed) + "\n")
-    status, _, told = run("apply", "review.jsonl", "--out", "applied.ttl")
-    assert status == 0, told
+    status, _, err = run("apply", "review.jsonl", "--out", "applied.ttl")
+    assert status == 0, err
     new = statements("applied.ttl") - statements("kb.ttl")
     assert {(str(head).removeprefix(E), str(tail).removeprefix(E)) for head, _, tail in new} == {
         ("p5", MISSING[5]),
@@ -151,20 +151,20 @@ def test_a_member_or_class_that_is_moved_out_of_the_block_is_accepted_and_a_dele
 
 def test_why_explains_a_further_member_and_a_further_class(run, place):
     run("complete", "kb.ttl", "--out", "done.ttl", *QUICK)
-    status, told, error = run("why", "kb.ttl", "--id", f"{E}p5", "--path", "skill[2]")
+    status, err, error = run("why", "kb.ttl", "--id", f"{E}p5", "--path", "skill[2]")
     assert status == 0, error
-    assert MISSING[5] in told
-    assert "linear autoencoder" in told
-    status, told, error = run(
+    assert MISSING[5] in err
+    assert "linear autoencoder" in err
+    status, err, error = run(
         "why", "done.ttl", "--id", f"{E}p5", "--path", "skill[2]", "--json", "--model", "kb.ttl.kbdisk"
     )
     assert status == 0, error
-    reasons = json.loads(told)
+    reasons = json.loads(err)
     assert reasons["given"]["by"] == "kbdisk"
     assert reasons["confidence"] == pytest.approx(rows("done.ttl")[0]["confidence"], abs=0.02)
-    status, told, _ = run("why", "kb.ttl", "--id", f"{E}p3", "--path", "rdf:type")
+    status, err, _ = run("why", "kb.ttl", "--id", f"{E}p3", "--path", "rdf:type")
     assert status == 0
-    assert "written only where --only names rdf:type" in told
+    assert "written only where --only names rdf:type" in err
 
 
 def test_classes_are_proposed_from_python(place):
@@ -174,7 +174,7 @@ def test_classes_are_proposed_from_python(place):
 
 
 def test_classes_are_refused_where_a_source_has_none(run, place):
-    status, _, told = run("complete", "kb.jsonl", "--out", "done.jsonl", "--only", "rdf:type", *QUICK)
+    status, _, err = run("complete", "kb.jsonl", "--out", "done.jsonl", "--only", "rdf:type", *QUICK)
     assert status == 2
-    assert "expected RDF" in told
+    assert "expected RDF" in err
     assert not Path("done.jsonl").exists()

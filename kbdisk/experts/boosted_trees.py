@@ -47,8 +47,8 @@ from kbdisk.experts.base import (
     WeightedExpert,
     ignored,
 )
-from kbdisk.experts.boosting_time import SideBySide, Timing, Work
-from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, threads, unattended
+from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_threads
+from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns, gains
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 MIN_TREE_VALUES = 20  # known values of a slot, below which it has no trees
 MIN_LABEL_COUNT = 50  # entities a label, below which many labels have no trees: regression is more accurate, and faster
+FIRST = -1  # in the place of a fold
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
@@ -498,7 +499,7 @@ class Fitting:
         """The first booster of each slot, on the CPU."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         count = len(self.builders)
-        side_by_side = max(min(threads(), count), 1)
+        side_by_side, thread_count = shared_threads(count)
         with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (slot, build) in enumerate(self.builders.items()):
                 if time.monotonic() >= end:
@@ -510,7 +511,7 @@ class Fitting:
                     begun = time.monotonic()
                     limit = min(begun + MAX_SHARES * side_by_side * (end - begun) / (count - done), end)
                     self.tasks[slot], self.boosters[slot] = task, {}
-                    workers.start(partial(self._fit, task, FIRST, training, limit, max(threads() // side_by_side, 1)))
+                    workers.start(partial(self._fit, task, FIRST, training, limit, thread_count))
                 report(done + 1, count)
         report(count, count)
         return {slot: self._expert(slot) for slot in self.builders if slot in self.tasks}
@@ -544,19 +545,15 @@ class Fitting:
         tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
         folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
         until = math.inf if end is None else end
-        side_by_side = max(min(threads(), len(order)), 1)
+        side_by_side, thread_count = shared_threads(len(order))
         with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (fold, slot) in enumerate(order, 1):
                 workers.wait_for_a_thread()
                 training = folds[slot] != fold
                 if until - time.monotonic() >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
-                    thread_count = max(threads() // side_by_side, 1)
                     workers.start(partial(self._fit, tasks[slot], fold, training, until, thread_count))
                 report(done, len(order))
         return {key: replace(weighted, expert=self._expert(key[0]).to(self.device)) for key, weighted in first.items()}
-
-
-FIRST = -1  # in the place of a fold
 
 
 def _first_part(task: Task, seed: int) -> Tensor | None:

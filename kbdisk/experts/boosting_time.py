@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from kbdisk.experts.catboost import threads
+
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
@@ -119,6 +121,12 @@ class _Watch:
         if self.trees == 1:
             self.first = self.last
         return self.last < self.end and not self.stopping.is_set()
+
+
+def shared_threads(boosters: int) -> tuple[int, int]:
+    """How many of some boosters grow side by side, and the threads of each."""
+    side_by_side = max(min(threads(), boosters), 1)
+    return side_by_side, max(threads() // side_by_side, 1)
 
 
 class SideBySide:

@@ -452,7 +452,7 @@ def _read_boosted_trees(
             estimates[key[0]] = Estimate.of(codec, key[0], grown)
         else:
             weighted[key] = WeightedExpert(grown, *weight)
-    return _one_hot_group(shared, weighted)
+    return ExpertGroup(features, shared["usual_amount"], weighted)
 
 
 BOOSTED_TREES = Format(
