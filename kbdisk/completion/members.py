@@ -168,7 +168,7 @@ class SetsOfProperty:
             yield (reading.id, gap.path), found
 
     def _member(self, node: int, gap: Gap) -> Any:
-        """A member as the others are."""
+        """A node as a member, of the type that the other members have."""
         if node >= len(self.triples.entities):
             label = self.triples.values[node - len(self.triples.entities)][1]
             return Link(str(label)) if gap.path == CLASSES else label

@@ -94,7 +94,7 @@ class Plan(Iterable[Planned]):
 
     @cached_property
     def further_members(self) -> FurtherMembers:
-        """What is proposed as further members of the sets of all entities; it takes some seconds.
+        """The further members that are proposed for the sets of all entities. Fitting takes some seconds.
 
         Sets that were added to are tried as well, as they were given: so what is sure enough stays so when a file is completed again.
         """

@@ -264,7 +264,7 @@ class BoostedTrees:
         return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
 
     def numbers(self, features: Tensor) -> Tensor:
-        """(n, F) -> (n,) float64, of a number."""
+        """The predicted numbers (n,) float64, from features (n, F)."""
         assert self.scale is not None
         scores = self.trees(self.columns(features))[:, 0]
         if self.line is not None:
@@ -377,7 +377,7 @@ class Task:
         return screened.filled(examples, features, estimates) if screened and estimates else screened
 
     def filled(self, examples: Examples, features: OneHotFeatures, estimates: Mapping[int, Estimate]) -> Task:
-        """With the numbers filled that are hidden."""
+        """The same task, with estimates in the place of hidden numbers."""
         columns = self.columns.with_estimates(features, ~self.features.isnan(), estimates)
         task = replace(self, columns=columns)
         return task.with_examples([examples]) if columns.estimates else task

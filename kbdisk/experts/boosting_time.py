@@ -39,7 +39,7 @@ MAX_COUNTED_ROWS = 4096  # in which distinct values are counted
 
 @dataclass(frozen=True)
 class Work:
-    """What decides the time of a tree."""
+    """The rows, distinct values and outputs that decide the time of a tree."""
 
     rows: int
     distinct: Tensor  # (f,) values of each feature
