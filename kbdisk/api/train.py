@@ -27,7 +27,7 @@ from kbdisk.completion.sidecar import has_block_rows_alone
 from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import random_sample
-from kbdisk.data.graph import Graph
+from kbdisk.data.graph import Graph, linking
 from kbdisk.data.parse import read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
@@ -306,7 +306,8 @@ def links_of(
 ) -> LinkPredictor | None:
     """A predictor of links, fitted to the links of all entities, by some steps at most; None where there are too few, or none are wanted."""
     config, budget = run.experts["link_factorization"], run.train.seconds
-    if not config.share:
+    has_links = any(linking(schema_class.leaves()) for schema_class in schema.classes.values())
+    if not config.share or not has_links:
         return None
     triples = Triples.of(schema, entities, values=config.values)
     if len(triples.links) < MIN_LINKS:
