@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import Propagation
+from kbdisk.data.propagation import UNLIMITED, ChainSearch, Propagation
 from kbdisk.data.queries import asking
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
@@ -60,15 +60,15 @@ class Codec:
         config: CodecConfig | None = None,
         graph: Graph | None = None,
         hierarchy: Hierarchy | None = None,
-        report: Callable[[int, int], None] | None = None,
+        chain_search: ChainSearch = UNLIMITED,
     ) -> Codec:
         """Fit a codec to training entities, read once. Evidence comes over the links of the graph; without one, of these entities.
 
-        `hierarchy` has the direct superclasses of classes; without one, those that these entities state. `report` is called
-        while numbers are propagated over links: how many are done, of how many.
+        `hierarchy` has the direct superclasses of classes; without one, those that these entities state. `chain_search`
+        bounds the fitting of chains of links, and is told its progress.
         """
         config = replace(config or CodecConfig())  # adds the defaults of kinds that were added since it was made
-        fitted = fit(schema, entities, config, graph, hierarchy, report)
+        fitted = fit(schema, entities, config, graph, hierarchy, chain_search)
         return cls(
             schema,
             config,

@@ -25,7 +25,7 @@ from kbdisk.data.links import (
 )
 from kbdisk.data.parse import Reading, Unlearnt, read_all
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import Propagation
+from kbdisk.data.propagation import UNLIMITED, ChainSearch, Propagation
 from kbdisk.data.slots import (
     ANY,
     CLASSES,
@@ -128,10 +128,10 @@ def fit(
     config: CodecConfig,
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
-    report: Callable[[int, int], None] | None = None,
+    chain_search: ChainSearch = UNLIMITED,
 ) -> Fitted:
     """Fit a codec to entities. Without a hierarchy superclasses are those that these entities state."""
-    gathered = gather(schema, entities, config, graph, hierarchy, report)
+    gathered = gather(schema, entities, config, graph, hierarchy, chain_search)
     pools = gathered.pools
     leaves = {source: pools.leaves[source] for source in gathered.values}
     leaves |= {source: incoming_leaf(str(source.path[0])[1:]) for source in gathered.evidence.sources}
@@ -186,7 +186,7 @@ def gather(
     config: CodecConfig,
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
-    report: Callable[[int, int], None] | None = None,
+    chain_search: ChainSearch = UNLIMITED,
 ) -> TrainingValues:
     """The values of entities, each read once. Evidence comes over the links of the graph; without one, of these entities."""
     gathered = TrainingValues(Pools.of(schema, config.pooling))
@@ -226,7 +226,7 @@ def gather(
     gathered.superclasses = Superclasses.fit(stated, (classes for _, classes in gathered.classes))
     if has_evidence:
         gathered.evidence = collect_evidence(
-            Evidence(schema, linked_entities, config.evidence, gathered.pools), receivers, report
+            Evidence(schema, linked_entities, config.evidence, gathered.pools), receivers, chain_search
         )
     return gathered
 

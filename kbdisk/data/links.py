@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
@@ -22,7 +22,7 @@ from kbdisk.data.link_aggregates import (
     pooled_aggregate,
 )
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import GRADES, Propagation, Receiver, propagated_slot
+from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Propagation, Receiver, propagated_slot
 from kbdisk.data.slots import AGGREGATE_MARK, ANY, INCOMING, Over, Source, hash_id, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.schemas.kinds import Link as LinkLeaf
@@ -153,12 +153,12 @@ def pooled_over(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
 def collect_evidence(
     evidence: Evidence,
     entities: Iterable[tuple[str, str, Mapping[Path, Any]]],
-    report: Callable[[int, int], None] | None = None,
+    chain_search: ChainSearch = UNLIMITED,
 ) -> TrainingEvidence:
     """The evidence of training entities, given as id, class and leaves.
 
     All incoming links are collected. Other evidence, where there is much, is counted for a sample of the entities, and the
-    counts are extrapolated. `report` is called while numbers are propagated.
+    counts are extrapolated.
     """
     pools = evidence.pools
     counts: Counter[tuple[str, Over]] = Counter()
@@ -189,7 +189,7 @@ def collect_evidence(
             counts[class_name, over] = count * len(receivers) // sampled
     screened = screening.best() if screening is not None else set()
     if evidence.config.chains:
-        evidence.propagation = Propagation.fit(evidence.graph, pools, receivers, report)
+        evidence.propagation = Propagation.fit(evidence.graph, pools, receivers, chain_search)
         counted = receivers[:MAX_COUNTED_ENTITIES]
         numbers = Counter(
             propagated_slot(pools, counted[place].class_name, item.over) for place, item in evidence.propagated(counted)

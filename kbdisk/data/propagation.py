@@ -46,6 +46,10 @@ MAX_MESSAGES = 5  # in an estimate
 MAX_DECIMALS = 12  # of a number without a grid
 MAX_FITTED_ENTITIES = 3000  # with the number, by which its chains are fitted
 MAX_FITTED_GROUPS = 1 << 20  # behind all links of these entities
+MAX_TRIED_GROUPS = 1 << 17  # the same in a trial
+TRIAL_SHARE = 0.25  # of all groups that may be fitted to, at most
+MIN_TRIED = 100  # entities, below which a trial does not say that there is no gain
+STANDARD_ERRORS_OF_TRIAL = 2.0  # by which the gain may be larger than in a trial
 ENTITIES_AT_ONCE = 1024
 GROUPS_AT_ONCE = 1 << 18
 FOLDS = 4
@@ -139,6 +143,29 @@ class Propagator:
 
 
 @dataclass(frozen=True)
+class ChainSearch:
+    """How much is fitted, in groups of far ends of all numbers together, and who is told how much is done, of how much."""
+
+    max_groups: int | None = None
+    report: Callable[[int, int], None] = lambda done, total: None
+
+    def groups_of_trial(self, numbers: int) -> int:
+        """How many groups the trial of each number may have."""
+        if self.max_groups is None or not numbers:
+            return MAX_TRIED_GROUPS
+        return min(MAX_TRIED_GROUPS, int(TRIAL_SHARE * self.max_groups) // numbers)
+
+    def groups_of_fit(self, numbers: int, fitted: int) -> int:
+        """How many groups each fitted number may have, after the trials of all."""
+        if self.max_groups is None or not fitted:
+            return MAX_FITTED_GROUPS
+        return min(MAX_FITTED_GROUPS, (self.max_groups - numbers * self.groups_of_trial(numbers)) // fitted)
+
+
+UNLIMITED = ChainSearch()
+
+
+@dataclass(frozen=True)
 class Propagation:
     """The numbers that are propagated, and how."""
 
@@ -167,32 +194,30 @@ class Propagation:
 
     @classmethod
     def fit(
-        cls, graph: Graph, pools: Pools, receivers: Sequence[Receiver], report: Callable[[int, int], None] | None = None
+        cls, graph: Graph, pools: Pools, receivers: Sequence[Receiver], search: ChainSearch = UNLIMITED
     ) -> Propagation:
         """The numbers of training entities that are estimated better than by their median, beyond noise.
 
-        `report` is called before each number: how many are done, of how many.
+        Each number is first tried on a part of its entities, and fitted to all where it may gain.
         """
         relations = Relations.of(graph.arrays(), pools)
         if not relations.names:
             return cls()
         sources = sorted({pools.source(*number) for number in graph.arrays().numbers}, key=str)
-        fits = []
-        for place, number in enumerate(sources):
-            if report is not None:
-                report(place, len(sources))
-            reads = tuple(source for source in sources if source.path == number.path)
-            having = [
-                receiver
-                for receiver in receivers
-                if number.path in receiver.leaves and pools.source(receiver.class_name, number.path) == number
-            ]
-            if len(having) >= MIN_VALUES:
-                having = sorted(having, key=lambda receiver: (hash_id(receiver.id), receiver.id))
-                propagator = _fitted(graph, relations, pools, number, reads, having[:MAX_FITTED_ENTITIES])
-                if propagator is not None:
-                    fits.append(propagator)
-        return cls(relations.names, tuple(fits))._with_used_relations()
+        tasks = [_Task.of(number, sources, pools, receivers) for number in sources]
+        tasks = [task for task in tasks if len(task.receivers) >= MIN_VALUES]
+        max_groups = search.groups_of_trial(len(tasks))
+        trials: list[Trial] = []
+        for place, task in enumerate(tasks):
+            search.report(place, 2 * len(tasks))
+            trials.append(_fitted(graph, relations, pools, task, max_groups))
+        left = [place for place, trial in enumerate(trials) if trial.may_gain]
+        max_groups = search.groups_of_fit(len(tasks), len(left))
+        for done, place in enumerate(left):
+            search.report(len(left) + done, 2 * len(left))
+            trials[place] = _fitted(graph, relations, pools, tasks[place], max_groups)
+        propagators = tuple(trial.propagator for trial in trials if trial.propagator is not None)
+        return cls(relations.names, propagators)._with_used_relations()
 
     def _with_used_relations(self) -> Propagation:
         """The same without relations that no chain has."""
@@ -500,13 +525,15 @@ def _estimated(propagator: Propagator, paths: Paths) -> Iterator[tuple[int, floa
     grades = np.searchsorted(propagator.edges, errors)
     chains = len(propagator.first)
     used = np.isin(paths.row * chains + paths.chain, messages.row * chains + messages.chain)
-    pairs = np.unique(np.stack([paths.row[used], paths.neighbour[used]]), axis=1)
-    bounds = np.searchsorted(pairs[0], np.append(rows, np.iinfo(np.int64).max))
+    nodes = int(paths.neighbour.max()) + 1
+    pairs = np.unique(paths.row[used] * nodes + paths.neighbour[used])
+    bounds = np.searchsorted(pairs, np.append(rows, np.iinfo(np.int64).max // nodes) * nodes)
+    neighbours = pairs % nodes
     if propagator.logarithmic:
         estimates = np.exp(estimates)
     for place, row in enumerate(rows.tolist()):
-        nodes = pairs[1, bounds[place] : bounds[place + 1]].tolist()
-        yield row, float(estimates[place]), int(grades[place]), nodes
+        of_row = neighbours[bounds[place] : bounds[place + 1]].tolist()
+        yield row, float(estimates[place]), int(grades[place]), of_row
 
 
 def _most_reliable(row: Ints, log_errors: Floats) -> NDArray[np.bool_]:
@@ -521,7 +548,8 @@ def _combined(row: Ints, values: Floats, log_errors: Floats) -> tuple[Ints, Floa
     """The rows that have messages, the weighted medians of these, and the least log expected error among them."""
     order = np.lexsort((values, row))
     row, values, log_errors = row[order], values[order], log_errors[order]
-    rows, starts = np.unique(row, return_index=True)
+    starts = _starts(row)
+    rows = row[starts]
     least = np.minimum.reduceat(log_errors, starts)
     group = np.cumsum(np.bincount(starts, minlength=len(row))) - 1
     weights = np.exp(-2 * (log_errors - least[group]))
@@ -535,26 +563,48 @@ def _combined(row: Ints, values: Floats, log_errors: Floats) -> tuple[Ints, Floa
 # ---------------------------------------------------------------- fitting
 
 
-def _fitted(
-    graph: Graph,
-    relations: Relations,
-    pools: Pools,
-    number: Source,
-    reads: tuple[Source, ...],
-    receivers: Sequence[Receiver],
-) -> Propagator | None:
-    """The propagator of a number that some training entities have; None where it does not gain."""
+class _Task(NamedTuple):
+    """A number, and the training entities that have it, in random order."""
+
+    number: Source
+    reads: tuple[Source, ...]  # the numbers that may be at far ends
+    receivers: Sequence[Receiver]
+
+    @classmethod
+    def of(cls, number: Source, sources: Sequence[Source], pools: Pools, receivers: Sequence[Receiver]) -> Self:
+        """That of one of the numbers."""
+        having = [
+            receiver
+            for receiver in receivers
+            if number.path in receiver.leaves and pools.source(receiver.class_name, number.path) == number
+        ]
+        having = sorted(having, key=lambda receiver: (hash_id(receiver.id), receiver.id))[:MAX_FITTED_ENTITIES]
+        return cls(number, tuple(source for source in sources if source.path == number.path), having)
+
+
+class Trial(NamedTuple):
+    """A number's propagator, None where it does not gain; and whether one that is fitted to more entities may gain."""
+
+    propagator: Propagator | None
+    may_gain: bool = False
+
+
+def _fitted(graph: Graph, relations: Relations, pools: Pools, task: _Task, max_groups: int) -> Trial:
+    """The propagator of a number, fitted to as many of its entities as have `max_groups` groups of far ends."""
+    number, reads, receivers = task
     truth = np.array([float(receiver.leaves[number.path]) for receiver in receivers])
     logarithmic = _is_skewed(truth)
     truth = np.log(truth) if logarithmic else truth
     constant = float(np.median(truth))
     scale = float(np.abs(truth - constant).mean())
     if not 0 < scale < np.inf:
-        return None
+        return Trial(None)
     links = FirstLinks.of(graph, relations, pools, receivers)
     ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(links.neighbour))
     groups = np.bincount(links.row, ends.group_counts(links), len(truth))
-    count = max(int(np.searchsorted(np.cumsum(groups), MAX_FITTED_GROUPS)), 1)
+    count = max(int(np.searchsorted(np.cumsum(groups), max_groups)), 1)
+    is_part = count < len(truth)
+    may_gain = is_part and count < MIN_TRIED
     truth, links = truth[:count], links.of_rows(np.arange(len(truth)) < count)
     candidates = _candidates(links, ends, len(relations.names), len(reads))
     blank = np.zeros(len(candidates))
@@ -563,12 +613,12 @@ def _fitted(
         number, reads, logarithmic, first, second, read, blank, blank, blank, scale, coefficients=blank, edges=blank
     )
     if not len(candidates):
-        return None
+        return Trial(None, may_gain)
     messages = Messages.of(ends.paths(links, chains), len(candidates))
     supported = np.bincount(messages.chain, minlength=len(candidates)) >= MIN_SUPPORT
     messages = messages.only(supported[messages.chain])
     if len(np.unique(messages.row)) < MIN_VALUES:
-        return None
+        return Trial(None, may_gain)
     is_single = chains.second < 0
     fold = np.arange(len(truth)) % FOLDS  # receivers are in random order
     values, features = np.full(len(messages.row), np.nan), np.zeros((len(messages.row), FEATURES))
@@ -584,7 +634,7 @@ def _fitted(
         is_used[is_out] = fit.is_useful(scale)[chain]
     messages, values, features = messages.only(is_used), values[is_used], features[is_used]
     if len(np.unique(messages.row)) < MIN_VALUES:
-        return None
+        return Trial(None, may_gain)
     errors = np.abs(truth[messages.row] - values)
     coefficients = _ridge(features, np.log(errors / scale + FLOOR))
     log_errors = features @ coefficients[:-1] + coefficients[-1]
@@ -592,16 +642,18 @@ def _fitted(
     rows, estimates, least = _combined(messages.row[best], values[best], log_errors[best])
     gains = np.zeros(len(truth))
     gains[rows] = np.abs(truth[rows] - constant) - np.abs(truth[rows] - estimates)
-    if gains.mean() < max(MIN_GAIN * scale, MIN_STANDARD_ERRORS * gains.std() / np.sqrt(len(gains))):
-        return None
+    standard_error = gains.std() / np.sqrt(len(gains))
+    may_gain |= is_part and gains.mean() + STANDARD_ERRORS_OF_TRIAL * standard_error >= MIN_GAIN * scale
+    if gains.mean() < max(MIN_GAIN * scale, MIN_STANDARD_ERRORS * standard_error):
+        return Trial(None, may_gain)
     uses = np.bincount(messages.chain[best], minlength=len(candidates))
     fit = _fit_chains(messages, truth, len(candidates), scale)
     kept = (uses >= MIN_USES) & fit.is_useful(scale)
     if not kept.any():
-        return None
+        return Trial(None, may_gain)
     edges = np.quantile(least, [1 / 3, 2 / 3])
     first, second, read = (column[kept] for column in candidates.T)
-    return Propagator(
+    propagator = Propagator(
         number,
         reads,
         logarithmic,
@@ -615,6 +667,7 @@ def _fitted(
         coefficients,
         edges,
     )
+    return Trial(propagator, may_gain)
 
 
 def _is_skewed(values: Floats) -> bool:
@@ -634,9 +687,9 @@ def _candidates(links: FirstLinks, ends: FarEnds, relations: int, reads: int) ->
     keys = (links.relation[link] * base + ends.relation[group] + 1) * reads + ends.read[group]
     found.append((links.row[link], keys))
     row, key = (np.concatenate(part) for part in zip(*found, strict=True))
-    chains, which = np.unique(key, return_inverse=True)
-    pairs = np.unique(row * len(chains) + which)
-    chains = chains[np.bincount(pairs % max(len(chains), 1), minlength=len(chains)) >= MIN_SUPPORT]
+    keys = relations * base * reads
+    chains, support = np.unique(np.unique(row * keys + key) % keys, return_counts=True)
+    chains = chains[support >= MIN_SUPPORT]
     return np.stack([chains // reads // base, chains // reads % base - 1, chains % reads], 1)
 
 
@@ -681,20 +734,36 @@ def _expanded(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     return place, np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count) + starts[place]
 
 
+def _sorted_stably(keys: Ints) -> tuple[Ints, Ints]:
+    """Keys below 2^63 / len(keys) in ascending order, and the place that each had; equal keys stay in order.
+
+    The place is the lower part of what is sorted: several times faster than a stable sort of the keys alone.
+    """
+    bits = len(keys).bit_length()
+    both = np.sort((keys << bits) | np.arange(len(keys)))
+    return both >> bits, both & ((1 << bits) - 1)
+
+
+def _starts(keys: Ints) -> Ints:
+    """Where each run of equal keys begins."""
+    is_first = np.ones(len(keys), np.bool_)
+    is_first[1:] = keys[1:] != keys[:-1]
+    return np.flatnonzero(is_first)
+
+
 def _rank(keys: Ints) -> Ints:
     """The place of each row among those before it with the same key; equal keys are next to each other."""
-    is_first = np.ones(len(keys), np.bool_)
-    is_first[1:] = np.diff(keys) != 0
-    starts = np.flatnonzero(is_first)
+    starts = _starts(keys)
     return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
 
 
 def _grouped_medians(keys: Ints, values: Floats) -> tuple[Ints, Floats, Ints, Floats]:
     """The distinct keys, and for each the median of its values, their number, and the distance between quartiles."""
-    order = np.lexsort((values, keys))
-    keys, values = keys[order], values[order]
-    distinct, starts, counts = np.unique(keys, return_index=True, return_counts=True)
-    last = counts - 1
+    by_value = values.argsort()
+    keys, order = _sorted_stably(keys[by_value])
+    values = values[by_value][order]
+    starts = _starts(keys)
+    distinct, last = keys[starts], np.diff(np.append(starts, len(keys))) - 1
     median = (values[starts + last // 2] + values[starts + (last + 1) // 2]) / 2
     quartile = last // 4
-    return distinct, median, counts, values[starts + last - quartile] - values[starts + quartile]
+    return distinct, median, last + 1, values[starts + last - quartile] - values[starts + quartile]

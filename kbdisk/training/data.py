@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +16,12 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
+from kbdisk.experts.base import Report, ignored
 from kbdisk.schemas.kinds import Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
@@ -28,6 +30,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.trained import Trained
 
 MIN_ENTITIES = 2  # entities of a training set
+CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that chains of links are fitted to
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
 
@@ -47,7 +50,7 @@ class Data:
         entities: Sequence[Entity],
         run: Run,
         held_out: Sequence[Entity] = (),
-        report: Callable[[int, int], None] | None = None,
+        report: Report = ignored,
     ) -> Data:
         """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
@@ -63,7 +66,10 @@ class Data:
         known = Graph.read(schema, training)
         unseen = {id(readings[place].entity) for place in parts.validation}
         hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)
-        codec = Codec.fit(schema, training, run.codec, known, hierarchy, report).with_held_out(validation)
+        chain_search = ChainSearch(
+            None if run.train.seconds is None else int(CHAIN_GROUPS_PER_SECOND * run.train.seconds), report
+        )
+        codec = Codec.fit(schema, training, run.codec, known, hierarchy, chain_search).with_held_out(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
         complete = codec.encode(training, graph=known)

@@ -17,7 +17,7 @@ from villages import OFFSET, SCHEMA, world
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
 from kbdisk.data.graph import Graph
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import GRADES, Propagation, Receiver, _combined, _grouped_medians
+from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Propagation, Receiver, _combined, _grouped_medians
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
@@ -41,10 +41,23 @@ def propagated(codec: Codec, entities: list[Entity], id: str, hidden: tuple = ()
 
 def test_learning_chains_reports_each_number():
     reports: list[tuple[int, int]] = []
-    Codec.fit(SCHEMA, world(), report=lambda done, total: reports.append((done, total)))
+    Codec.fit(SCHEMA, world(), chain_search=ChainSearch(report=lambda done, total: reports.append((done, total))))
     total = reports[0][1]
-    assert reports == [(done, total) for done in range(total)]
-    assert total >= 2
+    assert reports == [(done, total) for done in range(len(reports))]
+    assert 2 <= len(reports) <= total
+
+
+def test_with_few_groups_to_fit_to_no_chain_is_found_and_with_enough_the_same_ones():
+    whole = Codec.fit(SCHEMA, world()).propagation
+    assert Codec.fit(SCHEMA, world(), chain_search=ChainSearch(1 << 20)).propagation.to_json() == whole.to_json()
+    assert not Codec.fit(SCHEMA, world(), chain_search=ChainSearch(10)).propagation.propagators
+
+
+def test_what_a_trial_does_not_use_is_left_to_the_numbers_that_may_gain():
+    search = ChainSearch(1000)
+    assert search.groups_of_trial(10) == 25
+    assert search.groups_of_fit(10, 5) == (1000 - 10 * 25) // 5
+    assert UNLIMITED.groups_of_fit(10, 5) > UNLIMITED.groups_of_trial(10)
 
 
 def test_a_number_comes_over_one_link_with_an_offset(codec):
