@@ -45,6 +45,7 @@ MAX_FAR_ENDS = 16  # of one relation of a neighbour
 MAX_MESSAGES = 5  # in an estimate
 MAX_DECIMALS = 12  # of a number without a grid
 MAX_FITTED_ENTITIES = 3000  # with the number, by which its chains are fitted
+COUNTED_ENTITIES = 50  # by which it is expected how many groups of far ends an entity has
 MAX_FITTED_GROUPS = 1 << 20  # behind all links of these entities
 MAX_TRIED_GROUPS = 1 << 17  # the same in a trial
 TRIAL_SHARE = 0.25  # of all groups that may be fitted to, at most
@@ -205,17 +206,21 @@ class Propagation:
             return cls()
         sources = sorted({pools.source(*number) for number in graph.arrays().numbers}, key=str)
         tasks = [_Task.of(number, sources, pools, receivers) for number in sources]
-        tasks = [task for task in tasks if len(task.receivers) >= MIN_VALUES]
+        tasks = [task for task in tasks if len(task.places) >= MIN_VALUES]
+        used = sorted({place for task in tasks for place in task.places})
+        all_links = FirstLinks.of(graph, relations, pools, [receivers[place] for place in used])
+        row_of = {place: row for row, place in enumerate(used)}
+        links = [all_links.of_entities(np.array([row_of[place] for place in task.places])) for task in tasks]
         max_groups = search.groups_of_trial(len(tasks))
         trials: list[Trial] = []
         for place, task in enumerate(tasks):
             search.report(place, 2 * len(tasks))
-            trials.append(_fitted(graph, relations, pools, task, max_groups))
+            trials.append(_fitted(relations, pools, task, links[place], max_groups))
         left = [place for place, trial in enumerate(trials) if trial.may_gain]
         max_groups = search.groups_of_fit(len(tasks), len(left))
         for done, place in enumerate(left):
             search.report(len(left) + done, 2 * len(left))
-            trials[place] = _fitted(graph, relations, pools, tasks[place], max_groups)
+            trials[place] = _fitted(relations, pools, tasks[place], links[place], max_groups)
         propagators = tuple(trial.propagator for trial in trials if trial.propagator is not None)
         return cls(relations.names, propagators)._with_used_relations()
 
@@ -344,6 +349,12 @@ class FirstLinks(NamedTuple):
         """Those of some entities (N,)."""
         kept = wanted[self.row]
         return self._replace(row=self.row[kept], relation=self.relation[kept], neighbour=self.neighbour[kept])
+
+    def of_entities(self, rows: Ints) -> FirstLinks:
+        """Those of some entities, whose rows become 0, 1, and so on, in this order."""
+        starts = np.searchsorted(self.row, rows)
+        row, links = _expanded(starts, np.searchsorted(self.row, rows, side="right"))
+        return FirstLinks(row, self.relation[links], self.neighbour[links], self.node[rows], self.draw[rows])
 
 
 class Paths(NamedTuple):
@@ -568,18 +579,21 @@ class _Task(NamedTuple):
 
     number: Source
     reads: tuple[Source, ...]  # the numbers that may be at far ends
-    receivers: Sequence[Receiver]
+    places: Sequence[int]  # of the entities among all
+    values: Floats  # of each of them
 
     @classmethod
     def of(cls, number: Source, sources: Sequence[Source], pools: Pools, receivers: Sequence[Receiver]) -> Self:
         """That of one of the numbers."""
         having = [
-            receiver
-            for receiver in receivers
+            place
+            for place, receiver in enumerate(receivers)
             if number.path in receiver.leaves and pools.source(receiver.class_name, number.path) == number
         ]
-        having = sorted(having, key=lambda receiver: (hash_id(receiver.id), receiver.id))[:MAX_FITTED_ENTITIES]
-        return cls(number, tuple(source for source in sources if source.path == number.path), having)
+        having.sort(key=lambda place: (hash_id(receivers[place].id), receivers[place].id))
+        having = having[:MAX_FITTED_ENTITIES]
+        values = np.array([float(receivers[place].leaves[number.path]) for place in having])
+        return cls(number, tuple(source for source in sources if source.path == number.path), having, values)
 
 
 class Trial(NamedTuple):
@@ -589,23 +603,27 @@ class Trial(NamedTuple):
     may_gain: bool = False
 
 
-def _fitted(graph: Graph, relations: Relations, pools: Pools, task: _Task, max_groups: int) -> Trial:
+def _fitted(relations: Relations, pools: Pools, task: _Task, links: FirstLinks, max_groups: int) -> Trial:
     """The propagator of a number, fitted to as many of its entities as have `max_groups` groups of far ends."""
-    number, reads, receivers = task
-    truth = np.array([float(receiver.leaves[number.path]) for receiver in receivers])
+    number, reads, _, truth = task
     logarithmic = _is_skewed(truth)
     truth = np.log(truth) if logarithmic else truth
     constant = float(np.median(truth))
     scale = float(np.abs(truth - constant).mean())
     if not 0 < scale < np.inf:
         return Trial(None)
-    links = FirstLinks.of(graph, relations, pools, receivers)
+    all_entities = np.arange(len(truth))
+    first_few = links.of_rows(all_entities < COUNTED_ENTITIES)
+    ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(first_few.neighbour))
+    expected = max(int(ends.group_counts(first_few).sum()), 1) / min(COUNTED_ENTITIES, len(truth))  # groups an entity
+    links = links.of_rows(all_entities < 2 * max_groups / expected)
     ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(links.neighbour))
     groups = np.bincount(links.row, ends.group_counts(links), len(truth))
     count = max(int(np.searchsorted(np.cumsum(groups), max_groups)), 1)
+    count = min(count, int(2 * max_groups / expected) + 1)
     is_part = count < len(truth)
     may_gain = is_part and count < MIN_TRIED
-    truth, links = truth[:count], links.of_rows(np.arange(len(truth)) < count)
+    truth, links = truth[:count], links.of_rows(all_entities < count)
     candidates = _candidates(links, ends, len(relations.names), len(reads))
     blank = np.zeros(len(candidates))
     first, second, read = candidates.T.copy()
