@@ -21,6 +21,7 @@ n nodes   E edges   N entities   p paths   m messages   C chains
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -204,7 +205,7 @@ class Propagation:
         relations = Relations.of(graph.arrays(), pools)
         if not relations.names:
             return cls()
-        sources = sorted({pools.source(*number) for number in graph.arrays().numbers}, key=str)
+        sources = sorted(relations.numbers_of, key=str)
         tasks = [_Task.of(number, sources, pools, receivers) for number in sources]
         tasks = [task for task in tasks if len(task.places) >= MIN_VALUES]
         used = sorted({place for task in tasks for place in task.places})
@@ -215,12 +216,12 @@ class Propagation:
         trials: list[Trial] = []
         for place, task in enumerate(tasks):
             search.report(place, 2 * len(tasks))
-            trials.append(_fitted(relations, pools, task, links[place], max_groups))
+            trials.append(_fitted(relations, task, links[place], max_groups))
         left = [place for place, trial in enumerate(trials) if trial.may_gain]
         max_groups = search.groups_of_fit(len(tasks), len(left))
         for done, place in enumerate(left):
             search.report(len(left) + done, 2 * len(left))
-            trials[place] = _fitted(relations, pools, tasks[place], links[place], max_groups)
+            trials[place] = _fitted(relations, tasks[place], links[place], max_groups)
         propagators = tuple(trial.propagator for trial in trials if trial.propagator is not None)
         return cls(relations.names, propagators)._with_used_relations()
 
@@ -248,7 +249,7 @@ class Propagation:
         neighbours = np.unique(np.concatenate([links.neighbour for links in links_of_chunks]))
         for propagator in self.propagators:
             number = propagator.number
-            ends = FarEnds.of(relations, pools, propagator.reads, propagator.logarithmic, neighbours)
+            ends = FarEnds.of(relations, propagator.reads, propagator.logarithmic, neighbours)
             for start, chunk, links in zip(starts, chunks, links_of_chunks, strict=True):
                 has_number = np.array([pools.source(receiver.class_name, number.path) == number for receiver in chunk])
                 paths = ends.paths(links.of_rows(has_number), propagator)
@@ -283,6 +284,8 @@ class Relations:
     names: tuple[Relation, ...]
     numbers: Mapping[Relation, int]
     relation: Ints  # (E,) of each edge; -1: not followed
+    numbers_of: Mapping[Source, Sequence[tuple[str, Path]]]  # by the source that they are pooled in: class and path
+    draw_rank: Ints  # (n,) the place of each node in the order of the hashes of their ids
 
     @classmethod
     def of(cls, arrays: LinkArrays, pools: Pools, names: tuple[Relation, ...] | None = None) -> Relations:
@@ -292,7 +295,13 @@ class Relations:
         names = tuple(dict.fromkeys(own)) if names is None else names
         numbers = {name: number for number, name in enumerate(names)}
         table = np.array([numbers.get(name, -1) for name in own], np.int64).reshape(2, -1)
-        return cls(arrays, names, numbers, table[arrays.backwards.astype(np.int64), arrays.relation])
+        numbers_of: dict[Source, list[tuple[str, Path]]] = defaultdict(list)
+        for number in arrays.numbers:
+            numbers_of[pools.source(*number)].append(number)
+        relation = table[arrays.backwards.astype(np.int64), arrays.relation]
+        draw_rank = np.empty(len(arrays.draw), np.int64)
+        draw_rank[np.argsort(arrays.draw, kind="stable")] = np.arange(len(arrays.draw))
+        return cls(arrays, names, numbers, relation, numbers_of, draw_rank)
 
 
 class FirstLinks(NamedTuple):
@@ -378,7 +387,7 @@ class FarEnds:
     nodes: Ints  # the far ends, group after group
 
     @classmethod
-    def of(cls, relations: Relations, pools: Pools, reads: Sequence[Source], logarithmic: bool, heads: Ints) -> FarEnds:
+    def of(cls, relations: Relations, reads: Sequence[Source], logarithmic: bool, heads: Ints) -> FarEnds:
         """The far ends of the edges of some nodes."""
         arrays, count = relations.arrays, len(relations.arrays.ids)
         edges_of_heads = _expanded(arrays.offsets[heads], arrays.offsets[heads + 1])[1]
@@ -386,9 +395,9 @@ class FarEnds:
         values = []
         for source in reads:
             value = np.full(count, np.nan)
-            for number, (nodes, known) in arrays.numbers.items():
-                if pools.source(*number) == source:
-                    value[nodes] = known
+            for number in relations.numbers_of[source]:
+                nodes, known = arrays.numbers[number]
+                value[nodes] = known
             if logarithmic:
                 value = np.log(np.where(value > 0, value, np.nan))
             values.append(value)
@@ -397,7 +406,8 @@ class FarEnds:
             edges = edges_of_heads[~np.isnan(value[arrays.tail[edges_of_heads]])]
             parts.append((arrays.head[edges], relations.relation[edges], np.full(len(edges), read), arrays.tail[edges]))
         head, relation, read_of, tail = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.lexsort((tail, arrays.draw[tail], read_of, relation, head))
+        group = (head * len(relations.names) + relation) * len(reads) + read_of
+        order = np.argsort(group * count + relations.draw_rank[tail])
         head, relation, read_of, tail = head[order], relation[order], read_of[order], tail[order]
         is_first = np.ones(len(head), np.bool_)
         is_first[1:] = (np.diff(head) != 0) | (np.diff(relation) != 0) | (np.diff(read_of) != 0)
@@ -603,7 +613,7 @@ class Trial(NamedTuple):
     may_gain: bool = False
 
 
-def _fitted(relations: Relations, pools: Pools, task: _Task, links: FirstLinks, max_groups: int) -> Trial:
+def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: int) -> Trial:
     """The propagator of a number, fitted to as many of its entities as have `max_groups` groups of far ends."""
     number, reads, _, truth = task
     logarithmic = _is_skewed(truth)
@@ -614,10 +624,10 @@ def _fitted(relations: Relations, pools: Pools, task: _Task, links: FirstLinks, 
         return Trial(None)
     all_entities = np.arange(len(truth))
     first_few = links.of_rows(all_entities < COUNTED_ENTITIES)
-    ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(first_few.neighbour))
+    ends = FarEnds.of(relations, reads, logarithmic, np.unique(first_few.neighbour))
     expected = max(int(ends.group_counts(first_few).sum()), 1) / min(COUNTED_ENTITIES, len(truth))  # groups an entity
     links = links.of_rows(all_entities < 2 * max_groups / expected)
-    ends = FarEnds.of(relations, pools, reads, logarithmic, np.unique(links.neighbour))
+    ends = FarEnds.of(relations, reads, logarithmic, np.unique(links.neighbour))
     groups = np.bincount(links.row, ends.group_counts(links), len(truth))
     count = max(int(np.searchsorted(np.cumsum(groups), max_groups)), 1)
     count = min(count, int(2 * max_groups / expected) + 1)
