@@ -1,8 +1,9 @@
 """Predict: values and confidences for the gaps of a plan, by the network and the experts. Nothing is decided here.
 
 Entities are read some hundred at a time and predicted in batches. For each batch a first pass of the network has the presence of
-each gap and the confidence of each value, from the given values alone. Then values are predicted pass by pass. By default the
-first of these passes has all but the later parts of composites.
+each gap, and one about the gaps that presence does not rule out has the confidence of each value, from the given values alone.
+Where all gaps are filled these are one pass. Then values are predicted pass by pass. By default the first of these passes has
+all but the later parts of composites.
 
 T tokens   S slots   V labels of a slot
 """
@@ -43,7 +44,7 @@ from kbdisk.entity import Path, show
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Beliefs
-from kbdisk.model.diffusion import beliefs, reveal, revealing
+from kbdisk.model.diffusion import Model, beliefs, reveal, revealing
 from kbdisk.model.estimates import Estimate, estimate_codes, estimate_values, round_to_interval
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
@@ -250,17 +251,20 @@ class GapPredictor:
             )
             if asked
         }
-        given = beliefs(self.model, batch)
+        given = beliefs(self.model, batch) if self.why_not is None else presence_alone(self.model, batch)
         presence = self._presence(batch, given)
         predictions = [[Prediction(gap) for gap in of_entity] for of_entity in gaps]
         for entity, of_entity in enumerate(predictions):
             for prediction in of_entity:
                 self._choose_tokens(prediction, partial(_token_at, token_of, entity), presence)
+        chosen = _tokens_of(batch, predictions)
+        if not bool(chosen.any()):
+            return predictions
+        if self.why_not is not None:
+            given = beliefs(self.model, batch, chosen)
         counted = self._with_counts(batch, given, predictions, generator)
-        chosen = torch.zeros_like(batch.known)
-        wanted = [token for prediction in _predicted(predictions) for token in prediction.tokens.values()]
-        chosen[wanted] = True
-        if wanted:
+        chosen = _tokens_of(batch, predictions)
+        if bool(chosen.any()):
             self._predict_values(
                 counted, ids, given, chosen, predictions, generator, restrictions, is_as_given=counted is batch
             )
@@ -462,6 +466,18 @@ def narrowed(batch: Batch, chosen: Tensor) -> tuple[Batch, Tensor]:
     """The batch asking for the chosen tokens (T,) alone, and (T,) the place of each token in it."""
     keep = batch.known | chosen
     return batch.only(keep), keep.cumsum(0) - 1
+
+
+def presence_alone(model: Model, batch: Batch) -> Beliefs:
+    """The presence of each asked token, without beliefs about its value."""
+    return model(replace(batch, absent=batch.asked), batch.seen(batch.known), torch.zeros_like(batch.known))
+
+
+def _tokens_of(batch: Batch, predictions: Iterable[Iterable[Prediction]]) -> Tensor:
+    """(T,) the tokens of the gaps that get a value."""
+    chosen = torch.zeros_like(batch.known)
+    chosen[[token for prediction in _predicted(predictions) for token in prediction.tokens.values()]] = True
+    return chosen
 
 
 def _predicted(predictions: Iterable[Iterable[Prediction]]) -> Iterator[Prediction]:
