@@ -715,8 +715,8 @@ def _candidates(links: FirstLinks, ends: FarEnds, relations: int, reads: int) ->
     keys = (links.relation[link] * base + ends.relation[group] + 1) * reads + ends.read[group]
     found.append((links.row[link], keys))
     row, key = (np.concatenate(part) for part in zip(*found, strict=True))
-    keys = relations * base * reads
-    chains, support = np.unique(np.unique(row * keys + key) % keys, return_counts=True)
+    key_count = relations * base * reads
+    chains, support = np.unique(np.unique(row * key_count + key) % key_count, return_counts=True)
     chains = chains[support >= MIN_SUPPORT]
     return np.stack([chains // reads // base, chains // reads % base - 1, chains % reads], 1)
 
