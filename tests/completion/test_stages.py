@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,6 +77,22 @@ def anew(model, gaps, **choices) -> tuple[list, dict]:
     return [(one.filled, one.held_back) for one in completing], completing.summary.to_json()
 
 
+def is_same_but_for_rounding(left: Any, right: Any) -> bool:
+    """Whether two results are equal but for the rounding of numbers: fewer gaps at once are other sums of the same terms."""
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-5, abs_tol=1e-7)
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, Mapping):
+        return left.keys() == right.keys() and all(is_same_but_for_rounding(left[key], right[key]) for key in left)
+    if is_dataclass(left):
+        names = [field.name for field in fields(left)]
+        return all(is_same_but_for_rounding(getattr(left, name), getattr(right, name)) for name in names)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(is_same_but_for_rounding, left, right))
+    return left == right
+
+
 # ---------------------------------------------------------------- deciding again
 
 
@@ -86,15 +105,16 @@ def test_other_thresholds_decide_on_the_same_predictions_as_if_all_was_predicted
     predictions = predicted(plan)
     usual = decided(plan, predictions)
     monkeypatch.setattr(GapPredictor, "predict", None)  # the network is asked by this alone
-    assert decided(plan.with_config(CompletionConfig(**thresholds)), predictions) == wanted
-    assert (wanted == usual) == (not thresholds)
+    again = decided(plan.with_config(CompletionConfig(**thresholds)), predictions)
+    assert is_same_but_for_rounding(again, wanted)
+    assert is_same_but_for_rounding(wanted, usual) == (not thresholds)
 
 
 def test_the_same_predictions_tell_a_review_what_is_held_back(model, gaps):
     wanted = anew(model, gaps, keeps_held_back=True)
     assert any(held for _, held in wanted[0])
     plan = Plan(model, gaps, CompletionConfig())
-    assert decided(plan, predicted(plan), keeps_held_back=True) == wanted
+    assert is_same_but_for_rounding(decided(plan, predicted(plan), keeps_held_back=True), wanted)
 
 
 @for_each("draws", [0, 2])
@@ -184,7 +204,7 @@ def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
     predicting = predicting_writable_gaps(plan)
     predictions = Predictions.of(predicting)
     assert not predictions.covers_all_gaps
-    assert decided(plan, predictions) == anew(model, gaps, min_confidence=0.4)
+    assert is_same_but_for_rounding(decided(plan, predictions), anew(model, gaps, min_confidence=0.4))
     predictions.refuse_other(predicting.about())
     lower = predicting_writable_gaps(plan.with_config(CompletionConfig(min_confidence=0.3)))
     with pytest.raises(LoadError, match=r"with fill likely min_confidence 0.3 .*, got those with .* 0.4 "):
