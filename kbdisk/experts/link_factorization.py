@@ -46,6 +46,7 @@ MAX_SCORES = 1 << 24  # that are computed at once
 LINKS_AT_ONCE = 256  # whose known answers are listed at once
 RANKED_AT_ONCE = 1024  # queries, for which the vectors of all nodes are converted once
 ROUNDING = 1e-6  # of a score, relatively
+MIN_LOG_SHARE = -80.0  # of the likeliest answer's share: exponentials that are nearly 0 take several times as long
 SPARE = 32  # candidates that are kept in half precision, beside twice as many as are wanted
 MAX_NODES = 1 << 15  # whose vectors are in single precision at once
 MIN_CALIBRATED = 10  # questions about held-out links, from which on correctness is calibrated
@@ -556,8 +557,10 @@ class _Kept:
         if self.search.norms is not None:
             scores /= self.search.norms[start : start + scores.shape[1]]
         self.excluded.remove_from(scores, start)
-        self.log_total = torch.logaddexp(self.log_total, scores.logsumexp(1))
         of_part = scores.topk(min(self.width, scores.shape[1]), 1)
+        largest = of_part.values[:, :1].nan_to_num(neginf=0.0)
+        shares = scores.sub_(largest).clamp_(min=MIN_LOG_SHARE).exp_()
+        self.log_total = torch.logaddexp(self.log_total, largest[:, 0] + shares.sum(1).log())
         scores = torch.cat([self.scores, of_part.values], 1)
         self.scores, places = scores.topk(min(self.width, scores.shape[1]), 1)
         self.nodes = torch.cat([self.nodes, of_part.indices + start], 1).gather(1, places)
