@@ -43,11 +43,11 @@ def test_with_all_others_given_it_is_the_evaluation(handsets):
     scope = Scope(limit=10, texts=2)
     found = curve(trained, entities, scope=scope, shares=(0.0, 1.0))
     rows = evaluate(trained, entities, scope=scope)
-    assert [(one.of, one.path, one.n, one.constant) for one in found.lines] == [
+    assert [(line.class_name, line.path, line.n, line.constant) for line in found.lines] == [
         (row["class"], row["path"], row["n"], row["constant"]) for row in rows
     ]
-    assert [one.ours[-1] for one in found.lines] == [row["ours"] for row in rows]
-    assert any(one.ours[0] != one.ours[-1] for one in found.lines)
+    assert [line.ours[-1] for line in found.lines] == [row["ours"] for row in rows]
+    assert any(line.ours[0] != line.ours[-1] for line in found.lines)
 
 
 def test_the_mean_is_over_properties_that_can_be_compared():
