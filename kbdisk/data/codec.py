@@ -65,7 +65,7 @@ class Codec:
         """Fit a codec to training entities, read once. Evidence comes over the links of the graph; without one, of these entities.
 
         `hierarchy` has the direct superclasses of classes; without one, those that these entities state. `chain_search`
-        bounds the fitting of chains of links, and is told its progress.
+        limits the search for chains of links, and reports its progress.
         """
         config = replace(config or CodecConfig())  # adds the defaults of kinds that were added since it was made
         fitted = fit(schema, entities, config, graph, hierarchy, chain_search)

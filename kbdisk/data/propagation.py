@@ -46,11 +46,11 @@ MAX_FAR_ENDS = 16  # of one relation of a neighbour
 MAX_MESSAGES = 5  # in an estimate
 MAX_DECIMALS = 12  # of a number without a grid
 MAX_FITTED_ENTITIES = 3000  # with the number, by which its chains are fitted
-COUNTED_ENTITIES = 50  # by which it is expected how many groups of far ends an entity has
+COUNTED_ENTITIES = 50  # whose groups of far ends are counted, to estimate how many an entity has
 MAX_FITTED_GROUPS = 1 << 20  # behind all links of these entities
 MAX_TRIED_GROUPS = 1 << 17  # the same in a trial
 TRIAL_SHARE = 0.25  # of all groups that may be fitted to, at most
-MIN_TRIED = 100  # entities, below which a trial does not say that there is no gain
+MIN_TRIED = 100  # entities; a trial on fewer does not rule out a gain
 STANDARD_ERRORS_OF_TRIAL = 2.0  # by which the gain may be larger than in a trial
 ENTITIES_AT_ONCE = 1024
 GROUPS_AT_ONCE = 1 << 18
@@ -146,19 +146,19 @@ class Propagator:
 
 @dataclass(frozen=True)
 class ChainSearch:
-    """How much is fitted, in groups of far ends of all numbers together, and who is told how much is done, of how much."""
+    """The limits of the search for chains, and the function that reports its progress."""
 
-    max_groups: int | None = None
-    report: Callable[[int, int], None] = lambda done, total: None
+    max_groups: int | None = None  # groups of far ends that all numbers together are fitted to; None: no limit
+    report: Callable[[int, int], None] = lambda done, total: None  # how much is done, of how much
 
     def groups_of_trial(self, numbers: int) -> int:
-        """How many groups the trial of each number may have."""
+        """The largest number of groups in the trial of one number."""
         if self.max_groups is None or not numbers:
             return MAX_TRIED_GROUPS
         return min(MAX_TRIED_GROUPS, int(TRIAL_SHARE * self.max_groups) // numbers)
 
     def groups_of_fit(self, numbers: int, fitted: int) -> int:
-        """How many groups each fitted number may have, after the trials of all."""
+        """The largest number of groups that one of the `fitted` numbers is fitted to, after the trials of all."""
         if self.max_groups is None or not fitted:
             return MAX_FITTED_GROUPS
         return min(MAX_FITTED_GROUPS, (self.max_groups - numbers * self.groups_of_trial(numbers)) // fitted)
@@ -213,14 +213,14 @@ class Propagation:
         row_of = {place: row for row, place in enumerate(used)}
         links = [all_links.of_entities(np.array([row_of[place] for place in task.places])) for task in tasks]
         max_groups = search.groups_of_trial(len(tasks))
-        trials: list[Trial] = []
-        for place, task in enumerate(tasks):
+        trials: list[_FittedNumber] = []
+        for place, task in enumerate(tasks):  # half of the progress; the other half are the fits
             search.report(place, 2 * len(tasks))
             trials.append(_fitted(relations, task, links[place], max_groups))
         left = [place for place, trial in enumerate(trials) if trial.may_gain]
         max_groups = search.groups_of_fit(len(tasks), len(left))
         for done, place in enumerate(left):
-            search.report(len(left) + done, 2 * len(left))
+            search.report(len(tasks) + done * len(tasks) // len(left), 2 * len(tasks))
             trials[place] = _fitted(relations, tasks[place], links[place], max_groups)
         propagators = tuple(trial.propagator for trial in trials if trial.propagator is not None)
         return cls(relations.names, propagators)._with_used_relations()
@@ -360,7 +360,7 @@ class FirstLinks(NamedTuple):
         return self._replace(row=self.row[kept], relation=self.relation[kept], neighbour=self.neighbour[kept])
 
     def of_entities(self, rows: Ints) -> FirstLinks:
-        """Those of some entities, whose rows become 0, 1, and so on, in this order."""
+        """The links of some entities, whose rows become 0, 1, and so on, in this order."""
         starts = np.searchsorted(self.row, rows)
         row, links = _expanded(starts, np.searchsorted(self.row, rows, side="right"))
         return FirstLinks(row, self.relation[links], self.neighbour[links], self.node[rows], self.draw[rows])
@@ -409,9 +409,7 @@ class FarEnds:
         group = (head * len(relations.names) + relation) * len(reads) + read_of
         order = np.argsort(group * count + relations.draw_rank[tail])
         head, relation, read_of, tail = head[order], relation[order], read_of[order], tail[order]
-        is_first = np.ones(len(head), np.bool_)
-        is_first[1:] = (np.diff(head) != 0) | (np.diff(relation) != 0) | (np.diff(read_of) != 0)
-        starts = np.flatnonzero(is_first)
+        starts = _starts(group[order])
         offsets = np.searchsorted(head[starts], np.arange(count + 1))
         return cls(tuple(values), relation[starts], read_of[starts], offsets, np.append(starts, len(head)), tail)
 
@@ -594,7 +592,7 @@ class _Task(NamedTuple):
 
     @classmethod
     def of(cls, number: Source, sources: Sequence[Source], pools: Pools, receivers: Sequence[Receiver]) -> Self:
-        """That of one of the numbers."""
+        """The task of fitting one of the numbers."""
         having = [
             place
             for place, receiver in enumerate(receivers)
@@ -606,14 +604,14 @@ class _Task(NamedTuple):
         return cls(number, tuple(source for source in sources if source.path == number.path), having, values)
 
 
-class Trial(NamedTuple):
-    """A number's propagator, None where it does not gain; and whether one that is fitted to more entities may gain."""
+class _FittedNumber(NamedTuple):
+    """The propagator of a number, None where it does not gain; and whether one that is fitted to more entities may gain."""
 
     propagator: Propagator | None
     may_gain: bool = False
 
 
-def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: int) -> Trial:
+def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: int) -> _FittedNumber:
     """The propagator of a number, fitted to as many of its entities as have `max_groups` groups of far ends."""
     number, reads, _, truth = task
     logarithmic = _is_skewed(truth)
@@ -621,7 +619,7 @@ def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: in
     constant = float(np.median(truth))
     scale = float(np.abs(truth - constant).mean())
     if not 0 < scale < np.inf:
-        return Trial(None)
+        return _FittedNumber(None)
     all_entities = np.arange(len(truth))
     first_few = links.of_rows(all_entities < COUNTED_ENTITIES)
     ends = FarEnds.of(relations, reads, logarithmic, np.unique(first_few.neighbour))
@@ -641,12 +639,12 @@ def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: in
         number, reads, logarithmic, first, second, read, blank, blank, blank, scale, coefficients=blank, edges=blank
     )
     if not len(candidates):
-        return Trial(None, may_gain)
+        return _FittedNumber(None, may_gain)
     messages = Messages.of(ends.paths(links, chains), len(candidates))
     supported = np.bincount(messages.chain, minlength=len(candidates)) >= MIN_SUPPORT
     messages = messages.only(supported[messages.chain])
     if len(np.unique(messages.row)) < MIN_VALUES:
-        return Trial(None, may_gain)
+        return _FittedNumber(None, may_gain)
     is_single = chains.second < 0
     fold = np.arange(len(truth)) % FOLDS  # receivers are in random order
     values, features = np.full(len(messages.row), np.nan), np.zeros((len(messages.row), FEATURES))
@@ -662,7 +660,7 @@ def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: in
         is_used[is_out] = fit.is_useful(scale)[chain]
     messages, values, features = messages.only(is_used), values[is_used], features[is_used]
     if len(np.unique(messages.row)) < MIN_VALUES:
-        return Trial(None, may_gain)
+        return _FittedNumber(None, may_gain)
     errors = np.abs(truth[messages.row] - values)
     coefficients = _ridge(features, np.log(errors / scale + FLOOR))
     log_errors = features @ coefficients[:-1] + coefficients[-1]
@@ -673,12 +671,12 @@ def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: in
     standard_error = gains.std() / np.sqrt(len(gains))
     may_gain |= is_part and gains.mean() + STANDARD_ERRORS_OF_TRIAL * standard_error >= MIN_GAIN * scale
     if gains.mean() < max(MIN_GAIN * scale, MIN_STANDARD_ERRORS * standard_error):
-        return Trial(None, may_gain)
+        return _FittedNumber(None, may_gain)
     uses = np.bincount(messages.chain[best], minlength=len(candidates))
     fit = _fit_chains(messages, truth, len(candidates), scale)
     kept = (uses >= MIN_USES) & fit.is_useful(scale)
     if not kept.any():
-        return Trial(None, may_gain)
+        return _FittedNumber(None, may_gain)
     edges = np.quantile(least, [1 / 3, 2 / 3])
     first, second, read = (column[kept] for column in candidates.T)
     propagator = Propagator(
@@ -695,7 +693,7 @@ def _fitted(relations: Relations, task: _Task, links: FirstLinks, max_groups: in
         coefficients,
         edges,
     )
-    return Trial(propagator, may_gain)
+    return _FittedNumber(propagator, may_gain)
 
 
 def _is_skewed(values: Floats) -> bool:

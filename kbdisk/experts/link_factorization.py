@@ -46,7 +46,9 @@ MAX_SCORES = 1 << 24  # that are computed at once
 LINKS_AT_ONCE = 256  # whose known answers are listed at once
 RANKED_AT_ONCE = 1024  # queries, for which the vectors of all nodes are converted once
 ROUNDING = 1e-6  # of a score, relatively
-MIN_LOG_SHARE = -80.0  # of the likeliest answer's share: exponentials that are nearly 0 take several times as long
+MIN_LOG_SHARE = (
+    -80.0
+)  # of an entity's share to the largest one: smaller exponentials are subnormal, and take several times as long
 SPARE = 32  # candidates that are kept in half precision, beside twice as many as are wanted
 MAX_NODES = 1 << 15  # whose vectors are in single precision at once
 MIN_CALIBRATED = 10  # questions about held-out links, from which on correctness is calibrated
