@@ -453,11 +453,13 @@ class ResumedFit:
     def __call__(self, entities: list[Entity], seed: int) -> Model:
         from kbdisk.api.complete import TrainingOptions, own_model
         from kbdisk.api.source import LoadedSource
+        from kbdisk.training.clock import Clock
 
         options = TrainingOptions(preset=self.preset, budget=self.budget, seed=seed, device=self.device)
+        clock, loaded = Clock(fills=True), LoadedSource.of(entities)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.progress.training() as watch:
-            return own_model(LoadedSource.of(entities), options, self.progress.say, watch, folder=self.folder).model
+            return own_model(loaded, options, self.progress.say, watch, folder=self.folder, clock=clock).model
 
     def forget(self) -> None:
         """Remove the model, whose figures are stored."""

@@ -891,7 +891,7 @@ def test_text_is_read_but_not_learnt_unless_it_is_named():
 
 
 def test_the_budget_fits_the_size():
-    assert [fitting_budget(count) for count in (50, 1000, 10_000, 100_000, 10**7)] == [60, 60, 301, 600, 600]
+    assert [fitting_budget(count) for count in (50, 1000, 10_000, 100_000, 10**7)] == [90, 90, 451, 900, 900]
 
 
 # ---------------------------------------------------------------- what goes wrong, before any work

@@ -73,6 +73,7 @@ from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.store.files import FORMAT, Files, read_config, refuse_kept_folder
 from kbdisk.training import checkpoint
+from kbdisk.training.clock import Clock
 from kbdisk.training.lock import SUFFIX as LOCK
 from kbdisk.training.lock import refuse_busy, training_lock
 from kbdisk.training.run import Run
@@ -84,7 +85,7 @@ OTHER_THRESHOLDS = "needs values for all gaps, and only some were predicted. Com
 SOME_GAPS = "expected predictions for all gaps, got those for some. Name another file, or move this one away."
 MAX_BYTES_IN_MEMORY = 1 << 24  # of the rows of a sidecar
 MAX_DECIDED_TO_SHOW = 10_000  # predictions that a notebook decides on to show a summary
-MIN_SECONDS, MAX_SECONDS = 60.0, 600.0  # of training, without a budget
+MIN_SECONDS, MAX_SECONDS = 90.0, 900.0  # of a completion with its training, without a budget
 ENTITIES_PER_MIN_SECONDS = 1000  # that so many entities or fewer get
 SECONDS_EXPONENT = 0.7  # by which the time grows with the number of entities
 MAX_GIVEN_TEXTS = 4  # text properties of a class that are given: of countries named in fifty languages, the first
@@ -395,7 +396,7 @@ def complete(
 
     `watch` is called during training, `progress` during prediction, `report` with a line about the model.
     """
-    chosen = choices_of(only, classes, seed, choices)
+    clock, chosen = Clock(fills=True), choices_of(only, classes, seed, choices)
     training_options = {"schema": schema, "preset": preset, "budget": budget, "steps": steps}
     named = [name for name, value in training_options.items() if value is not None]
     if model is not None and named:
@@ -427,7 +428,7 @@ def complete(
             explicit=bool(named),
         )
         loaded = read_for_own_model(kbs, known)
-        modelled = own_model(loaded, options, report or _unreported, watch, folder=keep)
+        modelled = own_model(loaded, options, report or _unreported, watch, folder=keep, clock=clock)
     every_gap = chosen.is_independent if every_gap is None else every_gap
     completed = Completed.of(modelled, chosen, shapes=shapes, predictions=kept, every_gap=every_gap, progress=progress)
     if kept is None and predictions is not None and not isinstance(predictions, Predictions):
@@ -524,7 +525,7 @@ class TrainingOptions:
 
 
 def fitting_budget(entities: int) -> float:
-    """Seconds of training: a minute for a thousand entities or fewer, five for ten thousand, ten at most."""
+    """Seconds of a completion: one and a half minutes for a thousand entities or fewer, 15 minutes at most."""
     more: float = (max(entities, ENTITIES_PER_MIN_SECONDS) / ENTITIES_PER_MIN_SECONDS) ** SECONDS_EXPONENT
     return round(min(MIN_SECONDS * more, MAX_SECONDS))
 
@@ -537,15 +538,17 @@ def own_model(
     *,
     folder: StrPath | None = None,
     keep: bool = True,
+    clock: Clock | None = None,
 ) -> ModelledSource:
     """Sources with the model that was trained on them: the one in the folder if it still fits, or a new one.
 
     A new model is kept in the folder with `keep`; the default folder stands beside the first file. Nothing is trained where no
-    property could be filled.
+    property could be filled. The budget bounds what the `clock` counts; without one training alone.
     """
     file = loaded.kbs[0].parts[0]
     beside = folder_beside([file.name]) if file.path is not None else None
-    model, kept_folder = _own_model(loaded, options, report, watch, FilePath(folder) if folder else beside, keep)
+    kept_at = FilePath(folder) if folder else beside
+    model, kept_folder = _own_model(loaded, options, report, watch, kept_at, keep, clock or Clock())
     return ModelledSource(loaded.kbs, loaded.entities, model, str(kept_folder or ""), is_own=True)
 
 
@@ -556,6 +559,7 @@ def _own_model(
     watch: Watch | None,
     folder: FilePath | None,
     keep: bool,
+    clock: Clock,
 ) -> tuple[Model, FilePath | None]:
     """The model, and its folder, if it has one."""
     full_schema = schema_of(options.schema, loaded)
@@ -577,7 +581,7 @@ def _own_model(
             return untrained, None
     kept_folder = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
     notes = {"maker": MAKER, "schema": options.schema_name or "inferred"}
-    settings: dict[str, Any] = {"device": options.device, "watch": watch, "notes": notes}
+    settings: dict[str, Any] = {"device": options.device, "watch": watch, "notes": notes, "clock": clock}
     settings |= {"run": run} if kept is None else {"start": kept.model}
     return _train_and_keep(loaded, schema, settings, kept_folder, report), kept_folder
 

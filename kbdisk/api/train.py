@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,6 +40,7 @@ from kbdisk.evaluation.evaluate import Scope, evaluate
 from kbdisk.evaluation.links import calibrated as calibrated_links
 from kbdisk.evaluation.presence import weight_of_presence_trees, with_presence_of
 from kbdisk.experts import EXPERTS, link_factorization, presence_trees
+from kbdisk.experts.base import Report
 from kbdisk.experts.link_factorization import LinkPredictor
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
@@ -54,6 +55,7 @@ from kbdisk.schemas.text.numerals import of_any_length
 from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
+from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
 from kbdisk.training.data import split
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
@@ -64,11 +66,11 @@ from kbdisk.training.train import train as fit
 from kbdisk.training.trained import Record, Trained
 from kbdisk.training.validation import FinalTask, Progress, Watch
 
-# shares of the time budget
-RULES_SHARE = 0.1  # of the search for rules
-MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
-EVALUATION_SHARE, MIN_EVALUATION_SECONDS = 0.15, 5.0  # of the evaluation after training
-CALIBRATION_SHARE = 0.2  # of the trial of completion after training
+RULES_SHARE = 0.1  # of the time budget, of the search for rules
+MIN_RULES_SECONDS = 2.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
+EVALUATED, CALIBRATED = Limits(0.08, 1.0, 40.0), Limits(0.12, 2.0, 60.0)  # the time after training
+MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
+PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training
 ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
 MAX_ENTITIES_NAMED = 1000  # that are searched for the names of properties in an error message
 MIN_LINKS = 50  # of a source, from which on links are learnt
@@ -99,14 +101,15 @@ def train(
     watch: Watch | None = None,
     notes: Mapping[str, str] | None = None,
     start: Model | None = None,
+    clock: Clock | None = None,
 ) -> Model:
     """A model of a knowledge base, whose schema is inferred where none is given.
 
     Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
     and its schema. It must know all classes and properties and nearly all labels: see `is_continuable`.
 
-    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time, such as "10m", "90s" or
-    seconds. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
+    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time of all, such as "10m", "90s" or
+    seconds, from now on, or from when the `clock` began. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
     `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
     that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
     """
@@ -119,7 +122,7 @@ def train(
     if start is not None:
         run = start.trained.run
     run = run or run_of(preset or "default", budget, config, seed, steps)
-    torch_device = device_named(device)
+    clock, torch_device = clock or Clock(), device_named(device)
     watch = watch or _unwatched
     loaded = LoadedSource.of(kb)
     known = schema_of(schema, loaded)
@@ -149,6 +152,8 @@ def train(
                 resume=resume,
                 force=force,
                 start=None if start is None else start.trained,
+                clock=clock,
+                after=_after_training(run, known),
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
@@ -161,25 +166,19 @@ def train(
         sample = evaluation_sample(held_out, run) + evaluation_sample(with_reserved, run)
         graph, scope = loaded.graph(trained.schema), scope_of(run)
         if sample:
-            report = partial(_report, watch, trained.record, "evaluating")
-            budget = run.train.seconds
-            trained.record.quality = evaluate(
-                trained,
-                sample,
-                graph,
-                scope,
-                reserved=trained.reserved,
-                watch=report,
-                seconds=None if budget is None else max(EVALUATION_SHARE * budget, MIN_EVALUATION_SECONDS),
-            )
-            report = partial(_report, watch, trained.record, EXPERTS["presence_trees"].doing)
-            trees = presence_trees_of(trained, loaded.entities, graph, run, report)
-            trained.experts = trained.with_experts(presence_trees=trees).experts
-            report = partial(_report, watch, trained.record, "calibrating")
-            trained.record.calibration = calibrated(trained, sample, graph, run, report)
-        report = partial(_report, watch, trained.record, EXPERTS["link_factorization"].doing)
-        links = links_of(trained.schema, loaded.entities, run, report)
-        trained.experts = trained.with_experts(link_factorization=links).experts
+            with clock.stage(EVALUATION, "evaluating") as (seconds, report):
+                trained.record.quality = evaluate(
+                    trained, sample, graph, scope, reserved=trained.reserved, watch=report, seconds=seconds
+                )
+            with clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing) as (seconds, report):
+                trees = presence_trees_of(trained, loaded.entities, graph, run, seconds, report)
+                trained.experts = trained.with_experts(presence_trees=trees).experts
+            with clock.stage(CALIBRATION, "calibrating") as (seconds, report):
+                trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
+        with clock.stage(LINKS, EXPERTS[LINKS].doing) as (seconds, report):
+            links = links_of(trained.schema, loaded.entities, run, seconds, report)
+            trained.experts = trained.with_experts(link_factorization=links).experts
+        trained.record.facts["seconds"] = round(clock.spent, 1)
         if out is not None and keep is not None:
             save(trained, out, force=force)
             checkpoint.remove(keep)
@@ -212,7 +211,8 @@ def _train_links_alone(
             schema,
             loaded.entities,
             run,
-            partial(_report, watch, record, EXPERTS["link_factorization"].doing),
+            None if run.train.seconds is None else run.experts[LINKS].share * run.train.seconds,
+            partial(_report, watch, record, EXPERTS[LINKS].doing),
             run.train.steps,
         )
         if links is None:
@@ -263,6 +263,17 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     return [entities[index] for index in random_sample(len(entities), size, run.seed).tolist()]
 
 
+def _after_training(run: Run, schema: Schema) -> dict[str, Limits]:
+    """The time of the stages after training, in their order."""
+    presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, MAX_SECONDS_OF_PRESENCE)
+    links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
+    return {EVALUATION: EVALUATED, PRESENCE_TREES: presence, CALIBRATION: CALIBRATED, LINKS: links}
+
+
+def _has_links(schema: Schema) -> bool:
+    return any(linking(schema_class.leaves()) for schema_class in schema.classes.values())
+
+
 def _report(watch: Watch, record: Record, stage: str, done: int, total: int) -> None:
     """Report the progress of a stage after training."""
     steps, seconds = record.facts["steps"], record.facts["seconds"]
@@ -270,14 +281,13 @@ def _report(watch: Watch, record: Record, stage: str, done: int, total: int) -> 
 
 
 def presence_trees_of(
-    trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
+    trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, seconds: float | None, report: Report
 ) -> PresenceTrees | None:
-    """Trees for the presence of properties, fitted to as many training entities as the time budget allows."""
-    config, budget = run.experts["presence_trees"], run.train.seconds
+    """Trees for the presence of properties, fitted to as many training entities as the seconds allow."""
+    config = run.experts[PRESENCE_TREES]
     if trained.only_draws or not config.share:
         return None
     start = time.monotonic()
-    seconds = None if budget is None else config.share * budget
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
     training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
@@ -301,24 +311,23 @@ def links_of(
     schema: Schema,
     entities: Sequence[Entity],
     run: Run,
-    report: Callable[[int, int], None],
+    seconds: float | None,
+    report: Report,
     steps: int | None = None,
 ) -> LinkPredictor | None:
     """A predictor of links, fitted to the links of all entities, by some steps at most; None where there are too few, or none are wanted."""
-    config, budget = run.experts["link_factorization"], run.train.seconds
-    has_links = any(linking(schema_class.leaves()) for schema_class in schema.classes.values())
-    if not config.share or not has_links:
+    config = run.experts[LINKS]
+    if not config.share or not _has_links(schema):
         return None
     triples = Triples.of(schema, entities, values=config.values)
     if len(triples.links) < MIN_LINKS:
         return None
-    seconds = None if budget is None else config.share * budget
     fitted = link_factorization.fit(triples, config, run.seed, seconds, report, steps)
     return calibrated_links(fitted, triples)
 
 
 def calibrated(
-    trained: Trained, sample: Sequence[Entity], graph: Graph, run: Run, report: Callable[[int, int], None]
+    trained: Trained, sample: Sequence[Entity], graph: Graph, seed: int, seconds: float | None, report: Report
 ) -> dict[str, Any]:
     """The calibration of confidence on held-out entities and reserved values, as plain data; empty for a model that only draws.
 
@@ -326,10 +335,7 @@ def calibrated(
     """
     if trained.only_draws:
         return {}
-    seconds = None if run.train.seconds is None else CALIBRATION_SHARE * run.train.seconds
-    outcomes = outcomes_of(
-        trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=run.seed, watch=report
-    )
+    outcomes = outcomes_of(trained, sample, graph, reserved=trained.reserved, seconds=seconds, seed=seed, watch=report)
     if trained.presence_trees is not None:
         weight = weight_of_presence_trees(outcomes)
         weighted = trained.presence_trees.weighted(weight) if weight else None

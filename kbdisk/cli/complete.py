@@ -6,6 +6,7 @@ A call is refused before any work where it makes no sense; then its stages run: 
 from __future__ import annotations
 
 import os
+import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,7 @@ UNMARKED = "nothing there tells filled values from given ones: write to a file t
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Maximum time for training, such as 90s or 10m.  [default: by the size of SOURCE]",
+    help="Maximum time for all, such as 90s or 10m: reading, training, filling.  [default: by the size of SOURCE]",
 )
 @click.option(
     "--steps",
@@ -170,8 +171,8 @@ UNMARKED = "nothing there tells filled values from given ones: write to a file t
 def complete(context: click.RichContext, /, sources: tuple[str, ...], **options: Any) -> None:
     """Fill what is missing in SOURCE, and write it to TARGET.
 
-    Without --model a schema is inferred and a model trained on SOURCE itself: a minute for a thousand entities or
-    fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
+    Without --model a schema is inferred and a model trained on SOURCE itself: a minute and a half for a thousand
+    entities or fewer. Given values stay as they are, to the byte where TARGET has the format of SOURCE. Properties with fewer
     than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence
     of each value is the probability that it is right (docs/confidence.md). TARGET.provenance.jsonl has it, with the
     interval of numbers; while that file stands beside TARGET, later trainings and completions do not take filled values
@@ -204,7 +205,7 @@ class Job:
     """A call of the command, stage by stage."""
 
     def __init__(self, sources: tuple[str, ...], options: dict[str, Any]) -> None:
-        self.sources, self.options = sources, options
+        self.sources, self.options, self.begun = sources, options, time.monotonic()
         self.only = only_paths(options["only"])
         self.target: str = options["out"] or (sources[0] if options["in_place"] else "")
         self.quiet = options["quiet"]
@@ -355,6 +356,7 @@ class Job:
         """The sources with the model that is named, or with one that is trained on them."""
         from kbdisk.api.complete import ModelledSource, TrainingOptions, own_model, predictions_of, read_for_own_model
         from kbdisk.cli.schema import open_schema
+        from kbdisk.training.clock import Clock
 
         options = self.options
         self.predictions = predictions_of(self.predictions_file or None)
@@ -378,7 +380,13 @@ class Job:
             self.say(line)
         with show_training(self.quiet, options["verbose"]) as watch:
             modelled = own_model(
-                loaded, training_options, self.say, watch, folder=options["keep"], keep=not options["dry_run"]
+                loaded,
+                training_options,
+                self.say,
+                watch,
+                folder=options["keep"],
+                keep=not options["dry_run"],
+                clock=Clock(self.begun, fills=True),
             )
         for line in too_large_lines(modelled.model.schema, loaded.entities, loaded.name) if not schema else ():
             self.say(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
     help="The size of the model, and how long it is trained: fast for a minute, default a quarter of an hour, best an hour; "
     "links for links alone, five minutes, for `kbdisk links`; synthetic for 20 minutes, for `kbdisk sample` rather than completion; paper as in the publication.",
 )
-@click.option("--budget", metavar="TIME", help="Maximum time for training, such as 90s, 10m or 2h.")
+@click.option("--budget", metavar="TIME", help="Maximum time for all, such as 90s, 10m or 2h.")
 @click.option(
     "--steps",
     metavar="N",
@@ -91,11 +92,12 @@ def train(
     kbdisk train 2019.csv 2020.csv --config run.toml --json | jq .quality
     kbdisk train kb.ttl --resume
     """  # fmt: skip
-    out = options["out"] or _folder_beside(sources)
+    begun, out = time.monotonic(), options["out"] or _folder_beside(sources)
     _refuse_early(out, sources, options)
     with show_loading(quiet, f"reading {', '.join(sources)} ..."):
         from kbdisk.api.train import run_of
         from kbdisk.api.train import train as train_model
+        from kbdisk.training.clock import Clock
 
     run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
     _refuse_unfinished(out, options["resume"], options["force"])
@@ -106,7 +108,7 @@ def train(
             _report_start(loaded, inference, out, verbose, options)
             _report_misfits(loaded, schema, inference)
             report_earlier_fillings(loaded.made)
-        settings = {name: options[name] for name in ("device", "resume", "force")}
+        settings = {name: options[name] for name in ("device", "resume", "force")} | {"clock": Clock(begun)}
         with show_training(quiet, verbose) as watch:
             model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in loaded.kbs for error in kb.skipped]

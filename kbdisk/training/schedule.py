@@ -101,9 +101,8 @@ def is_early(step: int, total: int, evaluations: int) -> bool:
     return step * evaluations < total
 
 
-def seconds_for(share: float, budget: float, spent: float, later: float) -> float:
-    """The seconds of a stage with a share of a budget: its part of the remaining time, beside the shares of later stages."""
-    left = max((1 - SPARE) * budget - spent, 0.0)
+def seconds_for(share: float, left: float, later: float) -> float:
+    """The seconds of a stage with a share of the time: its part of what is left, beside the shares of later stages."""
     return left * share / (share + later) if share else 0.0
 
 

@@ -16,10 +16,10 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path as FilePath
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -27,24 +27,21 @@ import torch
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError, setting
 from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
-from kbdisk.experts.base import Candidates, Report, Sides
+from kbdisk.experts.base import Candidates, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles.styles import Styles
 from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
+from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
 from kbdisk.training.config import MAX_NETWORKS
 from kbdisk.training.data import Data
 from kbdisk.training.loop import Trainer, within_memory
 from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.run import Run
-from kbdisk.training.schedule import seconds_for
 from kbdisk.training.trained import Member, Record, Trained
 from kbdisk.training.validation import FinalTask, Progress, Watch
-
-WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
-SHORT_BUDGET = 30.0  # seconds of a budget below which experts have less time to be fitted again
 
 
 def train(
@@ -60,26 +57,33 @@ def train(
     resume: bool = False,
     force: bool = False,
     start: Trained | None = None,
+    clock: Clock | None = None,
+    after: Mapping[str, Limits] = MappingProxyType({}),
 ) -> Trained:
     """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
 
     Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
     validation entities.
 
+    The time budget bounds what the `clock` has counted, and the stages `after` training; without a clock it begins now.
+
     With a `checkpoint`, a folder, the run is saved there at intervals: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` continues a saved run, or begins one. `force` gives up a saved run. The folder stays until `checkpoint.remove`,
     when the model is saved.
     """
+    clock, begun = clock or Clock(), time.monotonic()
     if start is None:
-        data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, time.monotonic()))
+        data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, begun))
         asked, run = run, fit_sizes(run, data)
     else:
         data = Data.continuing(start, entities)
         asked, run = run, start.run
     keeping = Keeping(checkpoint, source or {}, resume, force)
-    experts = Experts(run, data, device, watch)
+    experts = Experts(run, data, device, clock)
+    clock.plan(run, watch, time.monotonic() - begun, experts_first=experts.come_first, after=after)
     if experts.come_first:
         experts.fit()
+    begun = time.monotonic()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
         trainers, members = _networks(
             run,
@@ -94,11 +98,14 @@ def train(
     first, *others = members
     run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
     record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
+    clock.before = max(record.facts["seconds"] - (time.monotonic() - begun), 0.0)
     reserved = {} if data.complete is None else reserved_slots(data.training, data.complete)
     trained = Trained(
         data.codec, first.network, run, record, styles, first.latent_knn, tuple(others), reserved=reserved
     )
-    return experts.beside(trained)
+    trained = experts.beside(trained)
+    trained.record.facts["seconds"] = round(clock.spent, 1)
+    return trained
 
 
 def _report_chains(watch: Watch, begun: float, done: int, total: int) -> None:
@@ -114,10 +121,9 @@ class Experts:
     shorter budget begins with the network: one that cannot take enough steps leaves its time to the experts.
     """
 
-    def __init__(self, run: Run, data: Data, device: torch.device, watch: Watch) -> None:
-        self.run, self.data, self.device = run, data, device
+    def __init__(self, run: Run, data: Data, device: torch.device, clock: Clock) -> None:
+        self.run, self.data, self.device, self.clock = run, data, device, clock
         self.are_used = bool(run.experts_share) and len(data.validation) > 0
-        self.clock = Clock(run, watch, self.come_first)
         self.candidates: dict[str, Candidates] = {}
 
     @property
@@ -129,8 +135,8 @@ class Experts:
 
     @property
     def seconds_for_networks(self) -> float | None:
-        """The seconds that they leave to the networks; None where the networks come first, or there is no budget."""
-        seconds = self.clock.seconds(NETWORKS) if self.come_first else None
+        """The seconds that they leave to the networks; None without a budget."""
+        seconds = self.clock.seconds(NETWORKS)
         return None if seconds is None else max(seconds, MIN_SECONDS_LEFT)
 
     @cached_property
@@ -154,9 +160,7 @@ class Experts:
     def beside(self, trained: Trained) -> Trained:
         """The networks with the experts that have a weight."""
         run, clock = self.run, self.clock
-        facts = trained.record.facts
-        clock.steps = facts["steps"]
-        clock.spent += facts["seconds"]
+        clock.steps = trained.record.facts["steps"]
         if not self.are_used:
             return trained
         if not self.come_first:
@@ -187,54 +191,11 @@ class Experts:
                     report=report,
                 )
                 trained = trained.with_experts(**{name: answers})
-        facts["seconds"] = round(clock.spent, 1)
         return trained
 
 
 MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
 MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
-NETWORKS, WEIGHTS = "networks", "weights"  # stages beside the experts' own
-
-
-class Clock:
-    """The time of each stage of a run: its share of the time that the stages before it left."""
-
-    def __init__(self, run: Run, watch: Watch, come_first: bool) -> None:
-        self.watch, self.budget = watch, run.train.seconds
-        self.spent, self.steps = 0.0, 0
-        stacked = experts_of("stack")
-        shares = {name: (1 - WEIGHTS_SHARE) * run.experts[name].share for name in stacked}
-        is_short = self.budget is not None and self.budget < SHORT_BUDGET
-        refits = {
-            name: (kind.short_refit_share if is_short else kind.refit_share) * shares[name]
-            for name, kind in stacked.items()
-        }
-        self.shares = {name: share - refits[name] for name, share in shares.items()}
-        self.shares |= {NETWORKS: 1 - run.experts_share} if come_first else {}
-        self.shares[WEIGHTS] = WEIGHTS_SHARE * sum(run.experts[name].share for name in stacked)
-        self.shares |= {f"{name} again": share for name, share in refits.items()}
-        self.shares |= {name: run.experts[name].share for name in experts_of("answer")}
-
-    def seconds(self, name: str) -> float | None:
-        """The seconds that a stage has, if they are limited."""
-        if self.budget is None:
-            return None
-        stages = list(self.shares)
-        later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
-        least = self.shares[name] * self.budget if name == WEIGHTS else 0.0  # experts without weights are lost
-        return max(seconds_for(self.shares[name], self.budget, self.spent, later), least)
-
-    @contextmanager
-    def stage(self, name: str, doing: str) -> Iterator[tuple[float | None, Report]]:
-        """Times a stage; yields its seconds, and a function that reports its progress."""
-        begun = time.monotonic()
-
-        def report(done: int, total: int) -> None:
-            task, so_far = FinalTask(doing, done, total), self.spent + time.monotonic() - begun
-            self.watch(Progress(self.steps, self.steps, so_far, math.nan, ended=True, final_task=task))
-
-        yield self.seconds(name), report
-        self.spent += time.monotonic() - begun
 
 
 def _network_runs(

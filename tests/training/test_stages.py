@@ -18,7 +18,8 @@ from kbdisk.training import loop
 from kbdisk.training import train as training
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
-from kbdisk.training.train import NETWORKS, WEIGHTS, Clock, network_runs, planned_run, train
+from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
+from kbdisk.training.train import network_runs, planned_run, train
 
 SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), ("c",): Property(Category())})
 
@@ -32,18 +33,68 @@ def known(count: int) -> list[Entity]:
     return [Entity(f"e{n}", {"a": n % 9, "b": 2 * (n % 9) + 1, "c": "xyz"[n % 3]}) for n in range(count)]
 
 
+class StoppedClock(Clock):
+    """A clock whose time is set by the test."""
+
+    spent = 0.0
+
+    @property
+    def left(self) -> float:
+        return self._left
+
+
+def planned(seconds: float, *, first: bool, set_up: float = 0.0, fills: bool = False, **after: Limits) -> StoppedClock:
+    clock = StoppedClock(fills=fills)
+    clock.spent = set_up
+    clock.plan(run(seconds), lambda progress: None, set_up, experts_first=first, after=after)
+    return clock
+
+
 def test_networks_have_what_experts_before_them_leave():
-    clock = Clock(run(100.0), lambda progress: None, come_first=True)
-    planned = clock.seconds(NETWORKS)
-    assert planned == pytest.approx(
+    clock = planned(100.0, first=True)
+    seconds = clock.seconds(NETWORKS)
+    assert seconds == pytest.approx(
         99 * 0.6 / (0.6 + 0.1 + 0.3 * 0.75 * 0.4)
     )  # beside weights and what is fitted again
     clock.spent = 5.0
-    assert clock.seconds(NETWORKS) == pytest.approx(planned * 94 / 99)
+    assert clock.seconds(NETWORKS) == pytest.approx(seconds * 94 / 99)
     assert clock.seconds(NETWORKS) > 100 * 0.6
     clock.spent = 99.0
     assert clock.seconds(NETWORKS) == 0
     assert clock.seconds(WEIGHTS) == pytest.approx(10)  # experts without weights are lost
+
+
+def test_stages_after_training_have_their_shares_of_what_set_up_leaves():
+    after = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 60.0)}
+    clock = planned(120.0, first=False, set_up=18.8, **after)
+    assert clock.seconds(NETWORKS) == pytest.approx(0.6 * 80)  # of 100 s left a fifth is for what comes after
+    clock.spent += 48
+    assert clock.seconds("knn") == pytest.approx(0.1 * 0.75 * 80)
+    clock.spent += 32
+    assert clock.seconds("evaluation") == pytest.approx(8)
+    clock.spent += 8
+    assert clock.seconds("calibration") == pytest.approx(12)
+
+
+def test_stages_after_training_have_a_least_and_a_most():
+    after = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 60.0)}
+    clock = planned(100.0, first=False, set_up=99.0, **after)
+    assert [clock.seconds(name) for name in after] == [1.0, 2.0]
+    clock = planned(10_000.0, first=False, **after)
+    assert clock.seconds(NETWORKS) == pytest.approx(0.6 * (9_900 - 100))
+    assert clock.seconds("calibration") == 60
+
+
+def test_filling_is_planned_by_the_time_of_setting_up():
+    assert planned(100.0, first=True, set_up=9.0, fills=True).left == pytest.approx(90 - 1.5 * 9)
+    assert planned(100.0, first=True, set_up=90.0, fills=True).left == pytest.approx(9 - 0.4 * 9)
+    assert planned(100.0, first=True, set_up=9.0).left == pytest.approx(90)
+
+
+def test_seconds_of_a_stopped_run_count():
+    clock = Clock()
+    clock.before = 1000.0
+    assert clock.spent > 1000
 
 
 def test_experts_that_have_used_up_a_budget_leave_networks_a_few_steps(monkeypatch):
