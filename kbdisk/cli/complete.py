@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kbdisk.loaders import KB
     from kbdisk.loaders.files import Progress
     from kbdisk.schemas.schema import Schema
+    from kbdisk.training.clock import Clock
 
 PRESETS = ("fast", "default", "best", "paper")  # not synthetic, which is for sampling
 FILLS, ESTIMATES, ORDERS = (
@@ -216,6 +217,7 @@ class Job:
         self.shapes: Schema | None = None
         self.predictions: Predictions | None = None  # read from the file of predictions
         self.has_saved_predictions = False
+        self.clock: Clock | None = None  # of a training
 
     # ------------------------------------------------------------ before any work
 
@@ -378,6 +380,7 @@ class Job:
         )
         for line in misfit_lines(schema, loaded.entities, loaded.name) if schema else ():
             self.say(line)
+        self.clock = Clock(self.begun, fills=True)
         with show_training(self.quiet, options["verbose"]) as watch:
             modelled = own_model(
                 loaded,
@@ -386,7 +389,7 @@ class Job:
                 watch,
                 folder=options["keep"],
                 keep=not options["dry_run"],
-                clock=Clock(self.begun, fills=True),
+                clock=self.clock,
             )
         for line in too_large_lines(modelled.model.schema, loaded.entities, loaded.name) if not schema else ():
             self.say(line)
@@ -463,6 +466,11 @@ class Job:
             for text in unwritten_lines(written.lost, " given"):
                 say(text)
         return 1 if written.lost or skipped or (options["strict"] and drift) else 0
+
+    def report_overrun(self) -> None:
+        """Say where the budget was exceeded."""
+        if self.clock is not None and self.clock.overrun:
+            self.say(self.clock.overrun)
 
     def _print_values(self, written: WriteResult) -> None:
         """Every filled value, where nothing else is written or --verbose wants it."""

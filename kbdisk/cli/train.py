@@ -108,7 +108,8 @@ def train(
             _report_start(loaded, inference, out, verbose, options)
             _report_misfits(loaded, schema, inference)
             report_earlier_fillings(loaded.made)
-        settings = {name: options[name] for name in ("device", "resume", "force")} | {"clock": Clock(begun)}
+        clock = Clock(begun)
+        settings = {name: options[name] for name in ("device", "resume", "force")} | {"clock": clock}
         with show_training(quiet, verbose) as watch:
             model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in loaded.kbs for error in kb.skipped]
@@ -116,6 +117,8 @@ def train(
         screen.write_json(_result_data(model, out, len(skipped)))
     elif not quiet:
         _show_result(model, out, verbose)
+        if clock.overrun:
+            say(clock.overrun)
     for error in skipped[:MAX_SHOWN]:
         say(f"skipped {error}")
     stopped = model.record.facts.get("stopped")

@@ -3,9 +3,9 @@
 The budget bounds all of a job: reading, training, measuring the model and, in a completion, filling the gaps. Setting up the data
 takes as long as it takes. What then is left is planned:
 
-    filling         gaps, in a completion: some times what setting up the data took, as both read every value
-    the model       networks, the experts and their weights
-    what comes after  evaluation, trees of presence, calibration, links
+    filling    gaps, in a completion: some times what preparing the data took, as both read every value
+    the model  networks, the experts and their weights
+    after it   evaluation, trees of presence, calibration, links
 
 A stage that needs less than its share leaves the rest to later ones.
 """
@@ -26,7 +26,8 @@ from kbdisk.training.validation import FinalTask, Progress, Watch
 
 WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
 SHORT_BUDGET = 30.0  # seconds of a budget below which experts have less time to be fitted again
-FILLING_FACTOR, MAX_FILLING_SHARE = 1.5, 0.4  # of the seconds of setting up the data; of what is left after it
+FILLING_FACTOR, MAX_FILLING_SHARE = 1.5, 0.4  # of the seconds of preparing the data; of what is left after it
+MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on it is said
 NETWORKS, WEIGHTS, EVALUATION, CALIBRATION = "networks", "weights", "evaluation", "calibration"  # beside the experts
 
 
@@ -38,8 +39,6 @@ class Limits(NamedTuple):
     most: float
 
 
-
-
 class Clock:
     """The time of a job since it began, and that of each stage once it is planned."""
 
@@ -48,6 +47,7 @@ class Clock:
         self.begun = time.monotonic() if begun is None else begun
         self.fills = fills
         self.budget: float | None = None
+        self.set_up = 0.0  # seconds before training
         self.before, self.steps = 0.0, 0  # seconds of a stopped run that this one continues; steps of the networks
         self.filling = 0.0  # seconds that are left for it
         self.shares: Mapping[str, float] = {}
@@ -59,9 +59,11 @@ class Clock:
         """Seconds since the job began, with those of a stopped run that it continues."""
         return self.before + time.monotonic() - self.begun
 
-    def plan(self, run: Run, watch: Watch, set_up: float, *, experts_first: bool, after: Mapping[str, Limits]) -> None:
-        """Share what is left of the budget. `set_up`: the seconds that setting up the data took."""
-        self.watch, self.budget, self.after = watch, run.train.seconds, after
+    def plan(
+        self, run: Run, watch: Watch, preparing: float, *, experts_first: bool, after: Mapping[str, Limits]
+    ) -> None:
+        """Share what is left of the budget. `preparing`: the seconds that preparing the data took."""
+        self.watch, self.budget, self.after, self.set_up = watch, run.train.seconds, after, self.spent
         stacked = experts_of("stack")
         shares = {name: (1 - WEIGHTS_SHARE) * run.experts[name].share for name in stacked}
         is_short = self.budget is not None and self.budget < SHORT_BUDGET
@@ -69,13 +71,26 @@ class Clock:
             name: (kind.short_refit_share if is_short else kind.refit_share) * shares[name]
             for name, kind in stacked.items()
         }
-        networks, fits = {NETWORKS: 1 - run.experts_share}, {name: share - refits[name] for name, share in shares.items()}
+        networks, fits = (
+            {NETWORKS: 1 - run.experts_share},
+            {name: share - refits[name] for name, share in shares.items()},
+        )
         self.shares = fits | networks if experts_first else networks | fits
         self.shares |= {WEIGHTS: WEIGHTS_SHARE * sum(run.experts[name].share for name in stacked)}
         self.shares |= {f"{name} again": share for name, share in refits.items()}
         self.shares |= {name: run.experts[name].share for name in experts_of("answer")}
         if self.fills and self.budget is not None:
-            self.filling = min(FILLING_FACTOR * set_up, MAX_FILLING_SHARE * self._left)
+            self.filling = min(FILLING_FACTOR * preparing, MAX_FILLING_SHARE * self._left)
+
+    @property
+    def overrun(self) -> str:
+        """The line about a budget that was exceeded by more than a little; empty where it was kept."""
+        spent, budget = self.spent, self.budget
+        if budget is None or spent < MIN_OVERRUN * budget or spent < budget + MIN_SECONDS_OVER:
+            return ""
+        return (
+            f"took {spent:,.0f} s, more than the budget of {budget:,.0f} s: {self.set_up:,.0f} s passed before training"
+        )
 
     @property
     def _left(self) -> float:

@@ -16,9 +16,9 @@ from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import loop
 from kbdisk.training import train as training
+from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
-from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
 from kbdisk.training.train import network_runs, planned_run, train
 
 SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), ("c",): Property(Category())})
@@ -89,6 +89,15 @@ def test_filling_is_planned_by_the_time_of_setting_up():
     assert planned(100.0, first=True, set_up=9.0, fills=True).left == pytest.approx(90 - 1.5 * 9)
     assert planned(100.0, first=True, set_up=90.0, fills=True).left == pytest.approx(9 - 0.4 * 9)
     assert planned(100.0, first=True, set_up=9.0).left == pytest.approx(90)
+
+
+def test_a_budget_that_was_exceeded_is_said():
+    clock = planned(20.0, first=False, set_up=12.0)
+    assert not clock.overrun
+    clock.spent = 22.9
+    assert not clock.overrun
+    clock.spent = 41.4
+    assert clock.overrun == "took 41 s, more than the budget of 20 s: 12 s passed before training"
 
 
 def test_seconds_of_a_stopped_run_count():
