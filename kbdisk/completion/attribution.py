@@ -46,8 +46,8 @@ from kbdisk.experts import experts_of
 from kbdisk.experts.base import (
     SET,
     ExpertGroup,
-    Inputs,
     LabelMasses,
+    Seen,
     WeightedExpert,
     visibility_levels,
     with_labels,
@@ -116,7 +116,7 @@ def predictors_of(
             weighted, reason = _expert_of(groups.get(name), seen.get(name), slot)
             predicted = None
             if weighted is not None:
-                inputs = Inputs(seen[name][1], batch.id_hash)
+                inputs = seen[name].inputs(torch.arange(batch.size, device=batch.slot.device))
                 predicted = _prediction(
                     trained.codec, kind, belief, batch.slot[[token]], weighted.expert.predict(inputs)
                 )
@@ -176,13 +176,11 @@ def _groups(trained: Trained) -> Iterator[tuple[str, ExpertGroup]]:
             yield kind.title, group
 
 
-def _expert_of(
-    group: ExpertGroup | None, seen: tuple[Tensor, Tensor] | None, slot: int
-) -> tuple[WeightedExpert | None, str]:
+def _expert_of(group: ExpertGroup | None, seen: Seen | None, slot: int) -> tuple[WeightedExpert | None, str]:
     """The expert that has a weight for a slot at the level of the only entity; why there is none."""
     if group is None or seen is None:
         return None, "no weight"
-    level = int(seen[0][0])
+    level = int(seen.levels[0])
     weighted = group.experts.get((slot, level))
     if weighted is not None:
         return weighted, ""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,6 +27,9 @@ from kbdisk.leaves.belief import Belief, SupportsAveraging, SupportsInterpolatio
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import Model
+
+if TYPE_CHECKING:
+    from kbdisk.experts.filled_columns import EstimatedRows, EstimatedTable
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
 MIN_UNCLAIMED_MASS = 1e-6  # less is due to rounding
@@ -76,6 +79,11 @@ class Inputs(NamedTuple):
 
     features: Tensor  # (m, F) NaN where hidden
     entities: Tensor  # (m,) hashes of their ids
+    estimates: EstimatedRows | None = None  # of hidden numbers, for trees
+
+    def chunks(self, size: int) -> Iterator[Inputs]:
+        """Some entities at a time, without estimates."""
+        return map(Inputs, self.features.split(size), self.entities.split(size))
 
 
 class LabelMasses(NamedTuple):
@@ -86,6 +94,20 @@ class LabelMasses(NamedTuple):
 
 
 Prediction: TypeAlias = Tensor | LabelMasses  # numbers (m,) float64, or labels
+
+
+class Seen(NamedTuple):
+    """What the experts of a group see of the entities of a batch."""
+
+    levels: Tensor  # (B,)
+    features: Tensor  # (B, F)
+    entities: Tensor  # (B,) hashes of their ids
+    estimated: EstimatedTable | None = None  # estimates of hidden numbers, for trees
+
+    def inputs(self, rows: Tensor) -> Inputs:
+        """The inputs of an expert for some entities (m,)."""
+        estimates = None if self.estimated is None else self.estimated.rows(rows)
+        return Inputs(self.features[rows], self.entities[rows], estimates)
 
 
 class Featurizer(Protocol):
@@ -138,19 +160,17 @@ class ExpertGroup:
         """The slots that have an expert."""
         return {slot for slot, _ in self.experts}
 
-    def seen(self, batch: Batch, visible: Tensor) -> tuple[Tensor, Tensor]:
-        """(B,) the levels of entities, and (B, F) their features, by the visible tokens (T,)."""
-        return visibility_levels(batch, visible, self.usual_amount), self.featurizer.table(batch, visible)
+    def seen(self, batch: Batch, visible: Tensor) -> Seen:
+        """What the experts see, by the visible tokens (T,)."""
+        levels = visibility_levels(batch, visible, self.usual_amount)
+        return Seen(levels, self.featurizer.table(batch, visible), batch.id_hash)
 
-    def predictions(
-        self, asked: Asked, batch: Batch, levels: Tensor, table: Tensor
-    ) -> Iterator[tuple[SlotLevel, Tensor, Prediction]]:
+    def predictions(self, asked: Asked, batch: Batch, seen: Seen) -> Iterator[tuple[SlotLevel, Tensor, Prediction]]:
         """Slot and level, rows (m,) of the asked tokens, and the expert's predictions for them."""
         entity = batch.entity[asked.tokens]
-        for key, rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
+        for key, rows in by_slot_and_level(batch.slot[asked.tokens], seen.levels[entity]):
             if key in self.experts:
-                of_rows = entity[rows]
-                prediction = self.experts[key].expert.predict(Inputs(table[of_rows], batch.id_hash[of_rows]))
+                prediction = self.experts[key].expert.predict(seen.inputs(entity[rows]))
                 prediction, predicted_rows = without_nan(prediction, rows)
                 yield key, predicted_rows, prediction
 
@@ -277,9 +297,9 @@ class Stacked:
             predictions = [
                 [
                     (rows, group.experts[key], prediction)
-                    for key, rows, prediction in group.predictions(of_kind, batch, levels, table)
+                    for key, rows, prediction in group.predictions(of_kind, batch, of_group)
                 ]
-                for group, (levels, table) in zip(self.groups, seen, strict=True)
+                for group, of_group in zip(self.groups, seen, strict=True)
             ]
             kinds[kind] = replace(of_kind, belief=combined(kind, of_kind.belief, predictions))
         return replace(beliefs, kinds=kinds)

@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
+from kbdisk.data.dataset import Batch
 from kbdisk.experts.base import (
     USUALLY_VISIBLE,
     Candidates,
@@ -42,6 +43,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Seen,
     Sides,
     SlotLevel,
     WeightedExpert,
@@ -53,7 +55,13 @@ from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
-from kbdisk.experts.filled_columns import Estimate, FilledColumns, slots_worth_filling
+from kbdisk.experts.filled_columns import (
+    Estimate,
+    EstimatedRows,
+    EstimatedTable,
+    FilledColumns,
+    slots_worth_filling,
+)
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.model.estimates import decode_codes
 
@@ -67,6 +75,7 @@ STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
+LATER_ROUNDS = 1  # of estimates by estimates
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
@@ -259,14 +268,14 @@ class BoostedTrees:
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
         if self.scale is not None:
-            return self.numbers(inputs.features)
-        scores = self.trees(self.columns(inputs.features))
+            return self.numbers(inputs.features, inputs.estimates)
+        scores = self.trees(self.columns(inputs.features, inputs.estimates))
         return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
 
-    def numbers(self, features: Tensor) -> Tensor:
+    def numbers(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
         """The predicted numbers (n,) float64, from features (n, F)."""
         assert self.scale is not None
-        scores = self.trees(self.columns(features))[:, 0]
+        scores = self.trees(self.columns(features, estimates))[:, 0]
         if self.line is not None:
             points = self.line(features)
             scores = torch.where(points.isnan(), scores, points)
@@ -282,6 +291,34 @@ class BoostedTrees:
             label_share=self.label_share.to(device),
             line=None if self.line is None else self.line.to(device),
         )
+
+
+@dataclass(frozen=True)
+class TreeGroup(ExpertGroup):
+    """The trees of all properties. Where a number is hidden they read estimates, made by estimates of the numbers before."""
+
+    @cached_property
+    def estimates(self) -> list[dict[int, Estimate]]:
+        """The estimates of each round, by column."""
+        first: dict[int, Estimate] = {}
+        own: dict[int, BoostedTrees] = {}  # by the column of a number
+        for (_, level), weighted in self.experts.items():
+            trees = weighted.expert
+            assert isinstance(trees, BoostedTrees)
+            for place, estimate in trees.columns.estimates.items():
+                first[int(trees.columns.columns[place])] = estimate
+            if trees.scale is not None and len(trees.columns.own) and level == USUALLY_VISIBLE:
+                own[int(trees.columns.own[0])] = trees
+        later = {
+            column: replace(estimate, expert=own[column]) if column in own else estimate
+            for column, estimate in first.items()
+        }
+        return [first, *[later] * LATER_ROUNDS]
+
+    def seen(self, batch: Batch, visible: Tensor) -> Seen:
+        """What the trees see, by the visible tokens (T,), with estimates."""
+        seen = super().seen(batch, visible)
+        return seen._replace(estimated=EstimatedTable(seen.features, self.estimates))
 
 
 # ---------------------------------------------------------------- fitting
@@ -324,7 +361,7 @@ def fit(
         end = None if seconds is None else time.monotonic() + seconds
         return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
-    return Candidates(examples.group(unweighted), refitted)
+    return Candidates(TreeGroup(examples.features, examples.usual_amount, unweighted), refitted)
 
 
 def _estimated_cost(codec: Codec, config: BoostedTreesConfig, slot: int, values: Examples) -> int:

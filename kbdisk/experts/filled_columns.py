@@ -6,14 +6,19 @@ takes the place of the number where that is hidden. A flag for each such column 
 
 Only a number that most entities with the property have is filled: others are missing because they make no sense there.
 
+Where trees are asked, estimates are made anew from estimates (`EstimatedTable`), as a chain may have several links:
+
+    first    by the trees that see gaps
+    later    by the trees of the number itself, which read the estimates of the round before
+
 n rows   F features   f of them that one property uses   k of these that are filled
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -29,8 +34,8 @@ MIN_KNOWN_SHARE = 0.5  # of the entities with a property, that have a number whi
 class PredictsNumbers(Protocol):
     """Predicts a number from all features."""
 
-    def numbers(self, features: Tensor) -> Tensor:
-        """(n, F) -> (n,) float64"""
+    def numbers(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
+        """(n, F) -> (n,) float64, where hidden numbers may be read from estimates for the same rows"""
 
     def to(self, device: torch.device) -> PredictsNumbers:
         """The same on a device."""
@@ -43,9 +48,9 @@ class Estimate:
     expert: PredictsNumbers
     knots: Tensor  # (2, P) float64 numbers, and their codes
 
-    def __call__(self, features: Tensor) -> Tensor:
+    def __call__(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
         """(n, F) -> (n,) float32 codes."""
-        return interpolate(self.knots, self.expert.numbers(features)).float()
+        return interpolate(self.knots, self.expert.numbers(features, estimates)).float()
 
     def to(self, device: torch.device) -> Estimate:
         """The same on a device."""
@@ -60,7 +65,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class FilledColumns:
-    """The columns that the trees of one property read; estimates are made without those of the property itself."""
+    """The columns that the trees of one property read.
+
+    Features of training may show the property itself: then estimates are made without it.
+    """
 
     columns: Tensor  # (f,)
     own: Tensor  # those of the property itself
@@ -69,16 +77,22 @@ class FilledColumns:
     def __len__(self) -> int:
         return len(self.columns) + len(self.estimates)
 
-    def __call__(self, features: Tensor) -> Tensor:
-        """(n, F) all features, NaN where unknown -> (n, f + k) filled columns, and which cells are filled."""
+    def __call__(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
+        """(n, F) all features, NaN where unknown -> (n, f + k) filled columns, and which cells are filled.
+
+        Without estimates for these rows those of the first round are made.
+        """
         filled = features[:, self.columns]
         if not self.estimates:
             return filled
-        others = features.index_fill(1, self.own, torch.nan)
+        others = features.index_fill(1, self.own, torch.nan) if estimates is None else features
         flags = []
         for place, estimate in self.estimates.items():
             rows = filled[:, place].isnan()
-            filled[rows, place] = estimate(others[rows])
+            if estimates is None:
+                filled[rows, place] = estimate(others[rows])
+            else:
+                filled[rows, place] = estimates.codes(int(self.columns[place]), rows)
             flags.append(rows)
         return torch.cat([filled, torch.stack(flags, 1).float()], 1)
 
@@ -95,6 +109,46 @@ class FilledColumns:
         """The same on a device."""
         estimates = {place: estimate.to(device) for place, estimate in self.estimates.items()}
         return FilledColumns(self.columns.to(device), self.own.to(device), estimates)
+
+
+# ---------------------------------------------------------------- estimates by estimates
+
+
+class EstimatedTable:
+    """The features of some entities, with estimates of hidden numbers that are made when they are first read."""
+
+    def __init__(self, features: Tensor, rounds: Sequence[Mapping[int, Estimate]]) -> None:
+        """`features` (n, F) are NaN where hidden; `rounds` have the estimates of columns, by all of which each may be read."""
+        self.features, self.rounds = features, rounds
+        self._columns: list[dict[int, Tensor]] = [{} for _ in rounds]  # (n,) NaN where nothing was read yet
+
+    def rows(self, rows: Tensor) -> EstimatedRows:
+        """The estimates of the last round for some rows (m,)."""
+        return EstimatedRows(self, rows, len(self.rounds) - 1)
+
+    def codes(self, column: int, rows: Tensor, turn: int) -> Tensor:
+        """(m,) the codes of a column in some rows (m,), estimated in a round where they are hidden."""
+        known = self._columns[turn].setdefault(column, self.features[:, column].clone())
+        lacking = rows[known[rows].isnan()].unique()
+        if len(lacking):
+            before = EstimatedRows(self, lacking, turn - 1) if turn else None
+            known[lacking] = self.rounds[turn][column](self.features[lacking], before)
+        return known[rows]
+
+
+class EstimatedRows(NamedTuple):
+    """The estimates of one round for some rows of a table."""
+
+    table: EstimatedTable
+    rows: Tensor  # (m,)
+    turn: int  # the round
+
+    def codes(self, column: int, among: Tensor) -> Tensor:
+        """The codes of a column in those of the rows that a mask (m,) names."""
+        return self.table.codes(column, self.rows[among], self.turn)
+
+
+# ---------------------------------------------------------------- which columns are filled
 
 
 def worth_filling(known: Tensor) -> Tensor:

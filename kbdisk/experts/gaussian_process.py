@@ -212,8 +212,7 @@ class GaussianProcess:
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
         size = max(MAX_COVARIANCES // max(len(self.rows), 1), 1)
-        parts = zip(*(tensor.split(size) for tensor in inputs), strict=True)
-        outputs = torch.cat([self._outputs(Inputs(*part)) for part in parts])
+        outputs = torch.cat([self._outputs(part) for part in inputs.chunks(size)])
         if len(self.labels):
             return LabelMasses(self.labels.expand(len(outputs), -1), (self.inverse_temperature * outputs).softmax(1))
         room = EXTRAPOLATION * (self.span[1] - self.span[0])

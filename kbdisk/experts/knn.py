@@ -174,9 +174,7 @@ class NearestNeighbours:
 
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the neighbours' labels with their weights."""
-        parts = [
-            self._predict(Inputs(*chunk)) for chunk in zip(*(part.split(self.chunk) for part in inputs), strict=True)
-        ]
+        parts = [self._predict(chunk) for chunk in inputs.chunks(self.chunk)]
         if self.is_number:
             return torch.cat([numbers for numbers in parts if not isinstance(numbers, LabelMasses)])
         codes, mass = zip(*parts, strict=True)
@@ -446,10 +444,9 @@ def _fit_mixture(neighbours: NearestNeighbours, inputs: Inputs, truth: Tensor, s
     results: list[Tensor] = []
     begun = time.monotonic()
     size = min(neighbours.chunk, MIXTURE_BATCH)
-    for features, entities, right in zip(*(part.split(size) for part in (*inputs, truth)), strict=True):
+    for batch, right in zip(inputs.chunks(size), truth.split(size), strict=True):
         if results and seconds is not None and time.monotonic() - begun > seconds:
             break
-        batch = Inputs(features, entities)
         near = neighbours.neighbours(batch)
         if neighbours.is_number:
             every = torch.ones(NUMBER_PREDICTORS, dtype=torch.bool, device=right.device)

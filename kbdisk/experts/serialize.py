@@ -23,7 +23,7 @@ from kbdisk.data import Codec
 from kbdisk.data.propagation import GRADES
 from kbdisk.data.triples import Relation, Triples
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
-from kbdisk.experts.boosted_trees import BoostedTrees, Line, Trees
+from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup, Trees
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import NUMBER, HashedFeatures, OneHotFeatures, blocks_of
@@ -452,7 +452,7 @@ def _read_boosted_trees(
             estimates[key[0]] = Estimate.of(codec, key[0], grown)
         else:
             weighted[key] = WeightedExpert(grown, *weight)
-    return ExpertGroup(features, shared["usual_amount"], weighted)
+    return TreeGroup(features, shared["usual_amount"], weighted)
 
 
 BOOSTED_TREES = Format(

@@ -27,7 +27,6 @@ from kbdisk.experts.base import (
     SET,
     USUALLY_VISIBLE,
     ExpertGroup,
-    Inputs,
     LabelMasses,
     Prediction,
     Report,
@@ -380,7 +379,7 @@ def _ask(
     gives weights to all; but not in rounds, in which far less is visible than in completion.
     """
     batch, hidden, levels = question
-    seen = [(group, *group.seen(batch, hidden.visible)) for group in groups]
+    seen = [(group, group.seen(batch, hidden.visible)) for group in groups]
     for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
         entity = batch.entity[asked.tokens]
         truth = batch.values[kind][asked.rows]
@@ -392,10 +391,10 @@ def _ask(
             of_rows = entity[rows]
             every = torch.arange(len(rows), device=rows.device)
             predictions = [
-                without_nan(group.experts[key].expert.predict(Inputs(table[of_rows], batch.id_hash[of_rows])), every)
-                if key in group.experts and int(of_group[of_rows[0]]) == key[1]
+                without_nan(group.experts[key].expert.predict(of_group.inputs(of_rows)), every)
+                if key in group.experts and int(of_group.levels[of_rows[0]]) == key[1]
                 else None
-                for group, of_group, table in seen
+                for group, of_group in seen
             ]
             modelled = RowsOfBelief(asked.belief, rows, numbers)
             held_out[key].append(kind, truth[rows], batch.id_hash[of_rows], modelled, predictions)
