@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import torch
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts.base import Inputs, Sides
-from kbdisk.experts.boosted_trees import BoostedTrees, fit
+from kbdisk.experts.boosted_trees import BoostedTrees, TreeGroup, fit
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.filled_columns import Estimate, FilledColumns, worth_filling
+from kbdisk.experts.filled_columns import Estimate, EstimatedTable, FilledColumns, worth_filling
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -24,7 +25,7 @@ CPU = torch.device("cpu")
 class SumOfFeatures:
     """Predicts the sum of all features, which a hidden one spoils."""
 
-    def numbers(self, features):
+    def numbers(self, features, estimates=None):
         return features.double().nan_to_num(1000.0).sum(1)
 
     def to(self, device):
@@ -41,6 +42,58 @@ def test_hidden_numbers_alone_are_filled_and_flagged_and_their_own_property_is_n
     torch.testing.assert_close(filled[1], torch.tensor([1.0, 1.0 + 2 * 1000, 1.0]))  # 50 is hidden from the estimate
     torch.testing.assert_close(filled[2], torch.tensor([NAN, 4.0, 0.0]), equal_nan=True)
     assert features[1, 2].isnan()  # the features are as they were
+
+
+class Doubled:
+    """Predicts twice the number of a column, which it reads from estimates where there are some; counts the rows asked for."""
+
+    def __init__(self, column):
+        self.column, self.asked = column, 0
+
+    def numbers(self, features, estimates=None):
+        self.asked += len(features)
+        number = features[:, self.column].double()
+        if estimates is not None:
+            hidden = number.isnan()
+            number[hidden] = estimates.codes(self.column, hidden).double()
+        return 2 * number
+
+
+def test_estimates_are_read_from_those_of_the_round_before_and_made_once():
+    identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
+    first, second, later = SumOfFeatures(), Doubled(0), Doubled(1)
+    features = torch.tensor([[5.0, NAN, NAN], [NAN, NAN, 3.0], [7.0, 1.0, NAN]])
+    rounds = [
+        {0: Estimate(first, identity), 1: Estimate(second, identity)},
+        {0: Estimate(first, identity), 1: Estimate(second, identity), 2: Estimate(later, identity)},
+    ]
+    table = EstimatedTable(features, rounds)
+    every = torch.ones(3, dtype=torch.bool)
+    rows = table.rows(torch.arange(3))
+    # column 2 is twice column 1, which is twice column 0, as the first round has it
+    torch.testing.assert_close(rows.codes(2, every), torch.tensor([20.0, 3.0, 2.0]))
+    assert (second.asked, later.asked) == (1, 2)  # column 1 of the first row, column 2 of the first and the last
+    torch.testing.assert_close(table.rows(torch.tensor([2, 0, 0])).codes(2, every), torch.tensor([2.0, 20.0, 20.0]))
+    assert (second.asked, later.asked) == (1, 2)
+    # column 1 of the second row needs column 0: 2003 by the sum of what is visible
+    torch.testing.assert_close(rows.codes(1, every), torch.tensor([10.0, 4006.0, 1.0]))
+    assert features.isnan().sum() == 5  # the features are as they were
+
+
+def test_trees_are_asked_with_estimates_by_the_trees_of_the_number_itself():
+    known = chain(300)
+    codec = Codec.fit(of_one_class({(name,): Property(Number()) for name in "xyz"}), known)
+    tokens = codec.encode(known)
+    group = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0).group
+    assert isinstance(group, TreeGroup)
+    slots = {slot.path[0]: number for number, slot in enumerate(codec.slots)}
+    first, later = group.estimates
+    (column,) = first
+    assert int(group.featurizer.slot[column]) == slots["y"]
+    assert later[column].expert is group.experts[slots["y"], 0].expert
+    assert first[column].expert is not later[column].expert
+    without = replace(group, experts={key: expert for key, expert in group.experts.items() if key[0] != slots["y"]})
+    assert without.estimates[1][column] is without.estimates[0][column]  # y has no trees of its own
 
 
 def test_estimates_are_codes_of_the_numbers_that_are_predicted():

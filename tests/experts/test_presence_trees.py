@@ -213,8 +213,8 @@ def test_trees_without_a_weight_are_no_part_of_the_model():
 
 def test_without_time_presence_is_that_of_the_network(model):
     _, known = things()
-    graph, short = Graph(model.schema), run(seconds=1e-3)
-    assert presence_trees_of(model.trained, known, graph, short, lambda done, total: None) is None
+    graph = Graph(model.schema)
+    assert presence_trees_of(model.trained, known, graph, run(), 1e-3, lambda done, total: None) is None
     network = Model(model.trained.with_experts(presence_trees=None))
     assert 0.1 < network.belief(known[0], "spouse").recorded < 0.9
 
