@@ -67,7 +67,7 @@ ABSENT = "probably the entity has none"
 UNSURE = "too unsure on held-out values"
 TOO_OFTEN_WRONG = "too often wrong on held-out values"
 NO_BETTER = "no better than a constant on held-out values"
-TOO_FEW = "too few held-out values to show a gain"
+TOO_FEW = "too few held-out values to tell"
 UNMEASURED = "no held-out values to measure confidence on"
 INCOMPLETE_GROUP = "what it belongs together with is not written"
 
