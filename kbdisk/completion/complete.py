@@ -15,7 +15,7 @@ from typing import Any
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.constraints import Consistency
-from kbdisk.completion.decide import INCOMPLETE_GROUP, Decider, Decision, Groups, MemberDecider, below
+from kbdisk.completion.decide import ABSENT, INCOMPLETE_GROUP, Decider, Decision, Groups, MemberDecider, below
 from kbdisk.completion.fields import AXIOM, LABEL, Field, overlaps
 from kbdisk.completion.gaps import Gap, known_properties, unlearnt_gaps
 from kbdisk.completion.plan import Plan, Planned
@@ -53,6 +53,9 @@ class Draft:
     leaves: dict[Path, Any] = field(default_factory=dict)  # of the filled values
     confidences: dict[Path, float] = field(default_factory=dict)  # of these leaves
     ruled: set[Path] = field(default_factory=set)  # the properties that rules filled
+    improbable: set[Path] = field(
+        default_factory=set
+    )  # those that a rule has a value for, which the entity probably lacks
 
     @property
     def closed(self) -> set[Path]:
@@ -204,6 +207,8 @@ class Completing(Iterator[Completion]):
                 continue
             row = self.summary.row(ruled_field)
             if confidence < self.decider.minimum:
+                if ruled.presence < self.decider.minimum:
+                    draft.improbable.add(path)
                 continue
             provenance = Provenance(
                 class_name,
@@ -271,8 +276,9 @@ class Completing(Iterator[Completion]):
             try:
                 filled = self._place(draft, decision, given, placer)
             except ValueError as error:
-                row.held_back[str(error)] += 1
-                self._keep_held_back(draft, decision, str(error), given, placer)
+                why_not = ABSENT if prediction.gap.field.top in draft.improbable else str(error)
+                row.held_back[why_not] += 1
+                self._keep_held_back(draft, decision, why_not, given, placer)
                 continue
             leaves = decision.prediction.leaves
             row.filled += 1

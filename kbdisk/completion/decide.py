@@ -22,8 +22,15 @@ written by threshold and gain whatever `fill` says, but for `asked`. Which state
     all      every property that the entity's class has: neither, unless a threshold or a precision is stated
 
 Their confidence reaches the threshold, and writing their property is a gain on held-out values. By default a property without a gain
-at the threshold is written from the first higher one at which it has a gain. Properties that entities have together or not at all,
-such as the parts of an object, are written together or not at all.
+at the threshold is written from the first higher one at which it has a gain. Of a property without a gain at any threshold the
+reason is that of the threshold with the highest gain among those that some held-out statement reaches:
+
+    UNSURE             no held-out statement reaches a threshold
+    TOO_OFTEN_WRONG    the statements lose: a wrong one loses three times what a right one gains, so that writing nothing is better
+    NO_BETTER          they gain, but no more than the constant does, written for every entity
+    TOO_FEW            they gain more than the constant and than nothing, but within noise
+
+Properties that entities have together or not at all, such as the parts of an object, are written together or not at all.
 """
 
 from __future__ import annotations
@@ -45,6 +52,7 @@ from kbdisk.evaluation.calibration import (
     THRESHOLD,
     THRESHOLDS,
     Calibration,
+    Gain,
     precision_of,
 )
 from kbdisk.evaluation.intervals import Key
@@ -55,7 +63,11 @@ from kbdisk.training.trained import Trained
 
 NOT_ASKED = "not asked for"
 ABSENT = "probably the entity has none"
-NO_GAIN = "no gain on held-out values"
+# reasons of a property without a gain
+UNSURE = "too unsure on held-out values"
+TOO_OFTEN_WRONG = "too often wrong on held-out values"
+NO_BETTER = "no better than a constant on held-out values"
+TOO_FEW = "too few held-out values to tell"
 UNMEASURED = "no held-out values to measure confidence on"
 INCOMPLETE_GROUP = "what it belongs together with is not written"
 
@@ -82,7 +94,8 @@ class Decider:
         """`calibration` replaces that of the model, where the entities need another."""
         self.codec, self.config = trained.codec, config
         self.calibration = calibration or calibration_of(trained)
-        self._gains: dict[tuple[Key, float], bool] = {}
+        self._gains: dict[tuple[Key, float], Gain | None] = {}
+        self._why_not: dict[Key, str] = {}
         self._thresholds: dict[Key, float | None] = {}
         self.keys: set[Key] = set()  # properties of which statements were made that a threshold may write
 
@@ -107,20 +120,43 @@ class Decider:
     def _find_threshold(self, key: Key) -> float | None:
         if self.config.precision is not None:
             return self.calibration.threshold_for(self.config.precision, key)
-        if not self.raises_thresholds:
-            return self.minimum
-        levels = (self.minimum, *RAISED_THRESHOLDS)
-        return next((level for level in levels if self._is_gain(key, level)), self.minimum)
+        return next((level for level in self._levels(self.minimum) if self._is_gain(key, level)), self.minimum)
+
+    def _levels(self, threshold: float) -> tuple[float, ...]:
+        """The thresholds at which a property may have a gain."""
+        return (threshold, *RAISED_THRESHOLDS) if self.raises_thresholds else (threshold,)
 
     def _is_gain(self, key: Key, threshold: float) -> bool:
         """Whether writing the statements of a property from a threshold on is a gain on held-out values."""
+        gain = self._gain(key, threshold)
+        return gain is not None and gain.is_significant
+
+    def _gain(self, key: Key, threshold: float) -> Gain | None:
+        """The gain of writing a property from a threshold on; None where none of its values was held out."""
         if (key, threshold) not in self._gains:
-            gain = self.calibration.gain(key, threshold)
-            self._gains[key, threshold] = gain is not None and gain.is_significant
+            self._gains[key, threshold] = self.calibration.gain(key, threshold)
         return self._gains[key, threshold]
+
+    def _why_no_gain(self, key: Key, threshold: float) -> str:
+        """The reason why a property has no gain, by the threshold where the gain is highest."""
+        gains = [gain for level in self._levels(threshold) if (gain := self._gain(key, level)) is not None]
+        if not gains:
+            return UNMEASURED
+        gains = [gain for gain in gains if gain.written]
+        if not gains:
+            return UNSURE
+        best = max(gains, key=lambda gain: gain.over_nothing)
+        if best.sum_of_gains <= 0:
+            return TOO_OFTEN_WRONG
+        return NO_BETTER if best.over_constant <= 0 else TOO_FEW
 
     def why_not(self, key: Key) -> str:
         """The reason why no value of a property is written, whatever its confidence; empty where some are."""
+        if key not in self._why_not:
+            self._why_not[key] = self._find_why_not(key)
+        return self._why_not[key]
+
+    def _find_why_not(self, key: Key) -> str:
         threshold = self.threshold(key)
         if threshold is None:
             return f"its held-out values never reached a precision of {self.config.precision:g}"
@@ -128,7 +164,7 @@ class Decider:
             return ""
         if not self.calibration.is_known:
             return UNMEASURED
-        return "" if self._is_gain(key, threshold) else NO_GAIN
+        return "" if self._is_gain(key, threshold) else self._why_no_gain(key, threshold)
 
     def measured(self) -> Measured | None:
         """The share of right statements on held-out data, of the properties of which statements were made."""

@@ -3,8 +3,14 @@
 A rule of the kind `determined` or `linked` presumes that the entity has the property: it gives every island the sea of its
 group, and every country a king. So the confidence of its value is the model's presence times the rule's confidence; where the
 model predicts no presence, it is the share of the entities where the rule applies that have the property. A rule of another
-kind that was found in data presumes it, too, where fewer than half of the entities that it applies to have the property: `second =
-first` holds where there is a second, and most entities may have none. A rule that a person states is taken to hold.
+kind that was found in data presumes it, too, where fewer than half of the entities alike that it applies to have the property:
+`second = first` holds where there is a second, and most entities may have none.
+
+A rule that was found is known to hold for entities like those that have its target. A cell may be blank because there is nothing to
+state. So of a found rule of any kind the presence is at most the share of entities alike that have the target, relative to the share
+that is usual among entities that have it: `kbdisk/completion/missingness.py`. Where values are missing at random this is 1.
+
+A rule that a person states, without support or exceptions, is taken to hold.
 
 Most rules need the values of one entity alone. Those of the kinds `determined`, `linked` and `inverse` read the given values of
 the other entities that are completed with it, once, before the first is filled.
@@ -12,10 +18,13 @@ the other entities that are completed with it, once, before the first is filled.
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from kbdisk.completion.missingness import ALL_HAVE_IT, MissingnessTree, Sample
 from kbdisk.entity import Date, Entity, Link, Path, Quantity, Text
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.schemas import rules as schema_rules
@@ -33,9 +42,9 @@ from kbdisk.schemas.schema import Schema
 MAJORITY = 2 / 3  # of the entities with a label: the share that has to agree on the value that it determines
 MAX_ROUNDS = 4  # in each of which rules may need the values of the rounds before
 PRESUMING = ("determined", "linked")  # kinds that give a value even where an entity has no such property
-# A rule of another kind presumes the property, too, where a smaller share of the entities that it applies to have it.
+# A found rule of another kind presumes the property, too, where a smaller share of the entities alike have it.
 MIN_SHARE_HAVING = 0.5
-MIN_APPLIES = 20  # entities; a rule that applies to fewer does not presume the property
+MAX_SAMPLED = 3_000  # entities of a class: the random sample on which missingness is learnt
 
 # property -> the probability that an entity has it; None where the model does not predict it
 PresenceAt = Callable[[Path], float | None]
@@ -74,6 +83,11 @@ class RuleFiller:
         self._back: dict[Path, dict[str, list[Link]]] = {rule.of[0]: defaultdict(list) for rule in self.rules if rule.kind == "inverse"}  # fmt: skip
         self._applies: Counter[tuple[Rule, str]] = Counter()
         self._present: Counter[tuple[Rule, str]] = Counter()
+        self._samples: dict[str, list[Values]] = defaultdict(list)  # by class
+        self._seen: Counter[str] = Counter()  # entities by class
+        self._class_samples: dict[str, Sample] = {}
+        self._random = random.Random(0)
+        self._trees: dict[tuple[Rule, str], MissingnessTree] = {}
         self._taken: dict[Path, set[Any]] = {
             path: set()
             for schema_class in schema.classes.values()
@@ -96,6 +110,7 @@ class RuleFiller:
         if not self.rules:
             return
         values = values_of(self.schema, entity)
+        given = dict(values)
         id, ruled = self.schema.id_of(entity), dict[Path, Ruled]()
         properties = self.schema.classes[class_name].properties
         waiting = [rule for rule in self.rules if self._may_fill(rule, class_name, properties, values, gaps, closed)]
@@ -113,9 +128,13 @@ class RuleFiller:
                     continue
                 needed = [ruled[path] for source in rule.of if (path := _top(source, values)) in ruled]
                 presence = min((other.presence for other in needed), default=1.0)
-                if self._presumes(rule, class_name):
+                tree = ALL_HAVE_IT if property.required else self._tree(rule, class_name)
+                own_presence = tree.presence(given)
+                if rule.kind in PRESUMING or tree.share(given) < MIN_SHARE_HAVING:
                     has_place = rule.target in gaps or property.required
-                    presence *= self._presence(rule, class_name, presence_at(rule.target), has_place=has_place)
+                    predicted = self._presence(rule, class_name, presence_at(rule.target), has_place=has_place)
+                    own_presence = min(own_presence, predicted)
+                presence *= own_presence
                 correctness = confidence_of(rule) * min((other.correctness for other in needed), default=1.0)
                 values[rule.target], is_filled = fitting, True
                 ruled[rule.target] = Ruled(rule.target, property, rule, fitting, presence, correctness)
@@ -132,11 +151,22 @@ class RuleFiller:
                 ids.update(link.id for link in new)
                 yield from ((link, rule) for link in new)
 
-    def _presumes(self, rule: Rule, class_name: str) -> bool:
-        """Whether a rule gives a value even where an entity of a class has no such property."""
-        applies, present = self._applies[rule, class_name], self._present[rule, class_name]
-        is_found = bool(rule.support or rule.exceptions) and applies >= MIN_APPLIES
-        return rule.kind in PRESUMING or (is_found and present < MIN_SHARE_HAVING * applies)
+    def _tree(self, rule: Rule, class_name: str) -> MissingnessTree:
+        """The tree of the entities of a class that a found rule applies to, by whether they have its target."""
+        key = rule, class_name
+        if not is_found(rule) or self._present[key] == self._applies[key]:
+            return ALL_HAVE_IT
+        if key not in self._trees:
+            if class_name not in self._class_samples:
+                self._class_samples[class_name] = Sample(self._samples[class_name])
+            self._trees[key] = self._class_samples[class_name].tree(
+                partial(_applies, rule), partial(_has, rule.target), self._following(rule.target)
+            )
+        return self._trees[key]
+
+    def _following(self, path: Path) -> set[Path]:
+        """A property, and those that rules compute from it: these are missing because it is."""
+        return {path, *(rule.target for rule in self.rules if path in rule.of)}
 
     def _presence(self, rule: Rule, class_name: str, presence: float | None, *, has_place: bool) -> float:
         """The model's presence, or else the share of the entities of a class where a rule applies that have its property.
@@ -205,6 +235,7 @@ class RuleFiller:
         if entity_class is None:
             return
         values = values_of(self.schema, entity)
+        self._take_into_sample(entity_class.name, values)
         id = self.schema.id_of(entity)
         for path, taken in self._taken.items():
             if path in values:
@@ -216,10 +247,9 @@ class RuleFiller:
                 value = value_at(values, rule.of[1])
                 if value is not None:
                     self._values[id][rule.of[1]] = value
-                self._count(rule, entity_class.name, values, _only_link(value_at(values, rule.of[0])) is not None)
+                self._count(rule, entity_class.name, values)
             elif rule.kind != "inverse":
-                applies = all(value_at(values, path) is not None for path in rule.of)
-                self._count(rule, entity_class.name, values, applies)
+                self._count(rule, entity_class.name, values)
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):
@@ -234,17 +264,44 @@ class RuleFiller:
             self._shown.setdefault(comparable, value)
             for key in keys:
                 self._tables[rule][key][comparable] += 1
-        self._count(rule, class_name, values, bool(keys))
+        self._count(rule, class_name, values)
 
-    def _count(self, rule: Rule, class_name: str, values: Values, applies: bool) -> None:
-        if applies:
+    def _count(self, rule: Rule, class_name: str, values: Values) -> None:
+        if _applies(rule, values):
             self._applies[rule, class_name] += 1
-            self._present[rule, class_name] += rule.target in values and not _is_blank(values[rule.target])
+            self._present[rule, class_name] += _has(rule.target, values)
+
+    def _take_into_sample(self, class_name: str, values: Values) -> None:
+        """Take an entity into the sample of its class: a reservoir sample."""
+        self._seen[class_name] += 1
+        sample = self._samples[class_name]
+        place = len(sample) if len(sample) < MAX_SAMPLED else self._random.randrange(self._seen[class_name])
+        if place < MAX_SAMPLED:
+            sample[place : place + 1] = [values]
+
+
+def _applies(rule: Rule, values: Values) -> bool:
+    """Whether an entity has the values that a rule needs."""
+    if rule.kind == "determined":
+        return bool(_keys_of(rule, values))
+    if rule.kind == "linked":
+        return _only_link(value_at(values, rule.of[0])) is not None
+    return rule.kind != "inverse" and all(value_at(values, path) is not None for path in rule.of)
+
+
+def _has(path: Path, values: Values) -> bool:
+    """Whether an entity has a property."""
+    return path in values and not _is_blank(values[path])
+
+
+def is_found(rule: Rule) -> bool:
+    """Whether a rule was found in data, and not stated by a person."""
+    return bool(rule.support or rule.exceptions)
 
 
 def confidence_of(rule: Rule) -> float:
     """The confidence of a rule by its support and exceptions; a rule that states neither is taken to hold."""
-    return rule.confidence if rule.support or rule.exceptions else 1.0
+    return rule.confidence if is_found(rule) else 1.0
 
 
 def in_kind(property: Property, value: Any) -> Any:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kbdisk.completion.attribution import influences_on, is_below, part_of, predictors_of, similar_entities
 from kbdisk.completion.config import CompletionConfig
-from kbdisk.completion.decide import Decider, Decision, below, calibration_of
+from kbdisk.completion.decide import ABSENT, Decider, Decision, below, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
 from kbdisk.completion.gaps import Gap, are_nested, gaps_of
 from kbdisk.completion.member_reasons import is_about_member, why_member
@@ -157,7 +157,9 @@ class Question:
             if ruled.path == self.property_path:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
-                held_back = below(THRESHOLD) if ruled.confidence < THRESHOLD else ""
+                held_back = (
+                    "" if ruled.confidence >= THRESHOLD else ABSENT if ruled.presence < THRESHOLD else below(THRESHOLD)
+                )
                 return replace(self._exact(ruled.value, ruled.presence, ruled.correctness, reason), held_back=held_back)
         return None
 

@@ -338,6 +338,8 @@ class Gain(NamedTuple):
     over_constant: float
     error_over_nothing: float
     error_over_constant: float
+    written: int  # statements that reach the threshold
+    sum_of_gains: float  # of these, without the imagined statements
 
     @property
     def is_significant(self) -> bool:
@@ -424,7 +426,16 @@ class Calibration:
         gains = (confidence >= threshold) * _gain(right)
         nothing, beyond = _mean(gains, weight), _mean(gains - _gain(constant), weight)
         lacking = int(((constant == 0) & (right == 0)).sum())
-        return Gain(len(statements) - lacking, lacking, nothing[0], beyond[0], nothing[1], beyond[1])
+        return Gain(
+            len(statements) - lacking,
+            lacking,
+            nothing[0],
+            beyond[0],
+            nothing[1],
+            beyond[1],
+            int((confidence >= threshold).sum()),
+            float((weight * gains).sum()),
+        )
 
     def precision(self, threshold: float, keys: Iterable[Key] | None = None) -> float | None:
         """The share of right statements among those of some properties that reach a threshold; None where none does."""

@@ -117,7 +117,7 @@ def test_nothing_is_filled_without_evidence_but_where_all_is_wanted(model, thing
         one["colour"] = None
     useless = calibrated(model, right=0.0)
     assert not any(values(useless, *things))
-    assert held(useless, *things)["colour",] == {decide.NO_GAIN: 9}
+    assert held(useless, *things)["colour",] == {decide.TOO_OFTEN_WRONG: 9}
     unmeasured = replace(model, record=replace(model.record, calibration={}))
     assert held(unmeasured, *things)["colour",] == {decide.UNMEASURED: 9}
     assert all(("colour",) in one for one in values(useless, *things, fill="all")[:9])

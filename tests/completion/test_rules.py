@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from functools import partial
 
 import pytest
 from tables import for_each
 
+from kbdisk.completion.decide import ABSENT
 from kbdisk.completion.rules import RuleFiller, no_presence
 from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
 from kbdisk.schemas.yaml import loads
@@ -113,6 +115,69 @@ def test_a_rule_that_was_found_presumes_a_property_that_few_have():
     assert filled([stated], lacking, *[lacking] * 30, presence_at=presence_at) == {"living": (3, 1)}
 
 
+SECOND = "target: year, rule: copy, of: [living], support: 60"
+
+
+def copies(count, missing, seed=0):
+    """Entities with a label and two numbers that are equal; `missing` says of which the second is blank."""
+    rng = random.Random(seed)
+    for n in range(count):
+        tree = {"living": 1 + n % 50, "country": rng.choice("ABC"), "grams": rng.random()}
+        yield tree if missing(tree, rng) else tree | {"year": tree["living"]}
+
+
+def confidence_for(rule, tree, *others, **options):
+    """The confidence of the year that a rule gives for an entity beside others."""
+    return filled([rule], tree, *others, gaps=[("year",)], **options)["year"][1]
+
+
+IN_A, LIGHT = {"living": 7, "country": "A", "grams": 0.9}, {"living": 7, "country": "B", "grams": 0.01}
+IN_B = {"living": 7, "country": "B", "grams": 0.9}
+
+
+@for_each(
+    ("missing", "lacking", "having"),
+    [
+        (lambda tree, rng: tree["country"] == "A", IN_A, IN_B),
+        (lambda tree, rng: tree["grams"] < 0.25, LIGHT, IN_B),
+        (lambda tree, rng: tree["country"] == "A" or rng.random() < 0.3, IN_A, IN_B),  # and some at random
+    ],
+)
+def test_a_found_rule_gives_no_value_where_entities_like_this_one_never_have_any(missing, lacking, having):
+    others = list(copies(200, missing))
+    assert confidence_for(SECOND, lacking, *others) < 0.1
+    assert confidence_for(SECOND, having, *others) > 0.9
+    stated = "target: year, rule: copy, of: [living]"
+    assert confidence_for(stated, lacking, *others) == 1
+
+
+@for_each("share", [0.05, 0.3, 0.8])
+@for_each("seed", range(5))
+def test_values_that_are_missing_at_random_are_as_sure_as_the_rule_is(share, seed):
+    others = list(copies(200, lambda tree, rng: rng.random() < share, seed))
+    at_random = partial(confidence_for, SECOND, IN_A, *others, presence_at={("year",): 1.0}.get)
+    assert at_random() == round(61 / 62, 3)
+
+
+def test_a_value_that_follows_from_the_target_is_missing_because_the_target_is():
+    others = [
+        tree | ({"weight": tree["year"] * 2} if "year" in tree else {})
+        for tree in copies(200, lambda tree, rng: rng.random() < 0.3)
+    ]
+    twice = "target: weight, rule: linear, of: [year], factor: 2, support: 60"
+    found = filled([SECOND, twice], IN_A, *others)
+    assert [confidence for _, confidence in found.values()] == [round(61 / 62, 3), round((61 / 62) ** 2, 3)]
+
+
+def test_what_the_schema_requires_is_there_whatever_others_lack():
+    required = SCHEMA.replace("year: {kind: number,", "year: {kind: number, required: true,")
+    schema = loads(f"{required}  - {{{SECOND}}}\n")
+    trees = [IN_A, *copies(200, lambda tree, rng: tree["country"] == "A")]
+    entities = [Entity(f"e{n}", tree, ("Thing",)) for n, tree in enumerate(trees)]
+    [ruled] = RuleFiller(schema, entities, "likely").filled(entities[0], "Thing", (), ())
+    assert ruled.presence == 1
+
+
 def houses(tmp_path):
     """A table with a sum and a label that another determines; too few rows for a model to learn from."""
     rows = [[f"h{n}", 50 + n * n % 97, n * 7 % 31, f"city {n % 5}", f"land {n % 5}"] for n in range(28)]
@@ -147,6 +212,27 @@ def test_the_rules_of_a_source_are_found_and_fill_its_gaps_exactly(complete, tmp
     assert {(row["path"], row["estimate"], row["rule"], row["confidence"]) for row in sidecar if row["id"] == "h4"} == {
         ("living", "rule", "living = above + below (26 of 26)", round(27 / 28, 6))
     }
+
+
+def test_blank_cells_with_nothing_to_state_stay_blank_and_the_summary_says_so(complete, tmp_path):
+    """Of a decay with 100 % of the nuclei there is no uncertainty, though that of the other decay is its copy elsewhere."""
+    rng, lines = random.Random(0), ["first,error,second,other error"]
+    for n in range(120):
+        error = 1 + rng.randrange(1, 90)
+        if n % 2:
+            lines.append(f"100,,{rng.randrange(1, 99)},{error}")
+        else:
+            lines.append(f"{rng.randrange(1, 99)},{error if n > 10 else ''},{rng.randrange(1, 99)},{error}")
+    (tmp_path / "decays.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "out.csv"
+    options = ("--preset", "fast", "--budget", "0.3s", "--json")
+    status, told, _ = complete(str(tmp_path / "decays.csv"), "--out", str(out), *options)
+    assert status == 0
+    rows = [line.split(",") for line in out.read_text().splitlines()[1:]]
+    assert all(error == other for first, error, _, other in rows if first != "100")
+    assert not any(error for first, error, _, _ in rows if first == "100")
+    [row] = [row for row in json.loads(told)["properties"] if row["path"] == "error"]
+    assert (row["filled"], row["held_back"]) == (6, {ABSENT: 60})
 
 
 def test_text_that_no_model_writes_is_put_together_by_a_template(complete, tmp_path):
