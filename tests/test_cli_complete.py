@@ -1092,6 +1092,41 @@ def test_the_constant_and_what_is_held_back_are_told_however_narrow_the_terminal
     assert (below in " ".join(lines)) == (columns < 100)
 
 
+def in_classes(count: int) -> Summary:
+    """A summary in which each of some classes has a weight, and lacks a power that is held back."""
+    summary = Summary.of([{"class": "C0", "path": "weight", "metric": "MAE", "ours": 12.3, "constant": 45.6}])
+    for number in range(count):
+        name = f"C{number}"
+        row = Row(name, ("weight",), 10, 4 + (number == 0), Counter({"too few": 6 - (number == 0)}), confidence_sum=3.0)
+        row.leaves, row.quality = Counter([("weight",)]), summary.quality
+        summary.rows[name, ("weight",)] = row
+        summary.rows[name, ("power",)] = Row(name, ("power",), 7, 0, Counter({"too few": 7}))
+    return summary
+
+
+def test_of_many_classes_the_summary_has_each_property_once(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "110")
+    text = render_summary({"target": None}, in_classes(30))
+    assert "30 classes together: --json has each" in text
+    lines = list(map(str.split, text.splitlines()))
+    held_back = ["179:", "too", "few"]
+    assert ["weight", "300", "121", "12.3", "MAE", "45.6", "74", "%", *held_back] in lines
+    assert ["power", "210", "too", "few"] in lines
+    assert sum(line[:1] == ["weight"] for line in lines) == 1
+    few = render_summary({"target": None}, in_classes(3))
+    assert all(f"\nC{number}\n" in few for number in range(3))
+
+
+def test_a_reason_for_many_properties_names_the_first_ones(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    summary = Summary.of([])
+    for number in range(50):
+        summary.rows["", (f"p{number}",)] = Row("", (f"p{number}",), 7, 0, Counter({"too few": 7}))
+    text = " ".join(render_summary({"target": None}, summary).split())
+    assert "7 of p19 and 30 more" in text
+    assert "7 of p20" not in text
+
+
 @pytest.mark.parametrize(
     ("unit", "shown"), [("g/cm3", "g/cm3"), ("http://qudt.org/vocab/unit/KiloGM", "KiloGM"), ("", "")]
 )

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 MIN_WIDTH_ONE_TABLE = 100  # columns of a terminal; a narrower one has the reasons for gaps in a table of their own
 MIN_WIDTH_NAMES = 12  # columns for the names of properties
+MAX_CLASSES_SHOWN = 8  # a table each; of more the properties of all classes are in one table
 MAX_NAMES_SHOWN = 3  # properties or reasons, in a line
+MAX_PROPERTIES_SHOWN = 20  # that gaps stay of for one reason
 MAX_RULES_SHOWN = 10
 MAX_UNWRITTEN_SHOWN = 10
 LARGE_ERROR = 1e9  # errors from here on are shown in powers of ten
@@ -81,18 +83,15 @@ def render_summary(facts: Mapping[str, Any], summary: Summary, drift: Drift | No
 
 def _show(console: Console, facts: Mapping[str, Any], summary: Summary, drift: Drift | None) -> None:
     rows = summary.shown()
-    names = short_names({row.class_name for row in rows})
     widest = max((len(show_pattern(row.path)) for row in rows), default=0)
-    classes = dict.fromkeys(row.class_name for row in rows)
-    for class_name in classes:
+    for title, rows_of_table in _tables(rows, summary).items():
         console.print()
-        if len(classes) > 1 or class_name:
-            console.print(Text(names[class_name], "bold cyan"))
-        class_rows = [row for row in rows if row.class_name == class_name]
-        console.print(_build_property_table(console, class_rows, widest))
-        if console.width < MIN_WIDTH_ONE_TABLE and any(row.held_back for row in class_rows):
+        if title:
+            console.print(Text(title, "bold cyan"))
+        console.print(_build_property_table(console, rows_of_table, widest))
+        if console.width < MIN_WIDTH_ONE_TABLE and any(row.held_back for row in rows_of_table):
             console.print()
-            console.print(_build_reason_table(console, class_rows))
+            console.print(_build_reason_table(console, rows_of_table))
     if rows:
         console.print()
     for line in _rule_lines(summary.rows.values()):
@@ -109,6 +108,19 @@ def _show(console: Console, facts: Mapping[str, Any], summary: Summary, drift: D
             console.print(Text(_describe_other_gaps(gaps, what)), soft_wrap=True)
     _show_thresholds(console, summary)
     console.print(Text(_describe_outcome(facts, summary)), soft_wrap=True)
+
+
+def _tables(rows: Sequence[Row], summary: Summary) -> dict[str, list[Row]]:
+    """The rows of each table by its title: one for each class, or one for all classes where there are many."""
+    classes: dict[str, list[Row]] = {}
+    for row in rows:
+        classes.setdefault(row.class_name, []).append(row)
+    if len(classes) > MAX_CLASSES_SHOWN:
+        return {f"{len(classes)} classes together: --json has each": summary.by_property()}
+    if list(classes) == [""]:
+        return classes
+    names = short_names(classes)
+    return {names[class_name]: of_class for class_name, of_class in classes.items()}
 
 
 def _show_thresholds(console: Console, summary: Summary) -> None:
@@ -158,7 +170,8 @@ def _build_reason_table(console: Console, rows: Sequence[Row]) -> Table:
     table = build_table("held back", "how many")
     table.columns[0].width = min(max(map(len, ["held back", *counts])), console.width * 2 // 5)
     for reason, texts in counts.items():
-        table.add_row(Text(reason), Text(", ".join(texts)))
+        more = f" and {len(texts) - MAX_PROPERTIES_SHOWN} more" if len(texts) > MAX_PROPERTIES_SHOWN + 1 else ""
+        table.add_row(Text(reason), Text(", ".join(texts[:MAX_PROPERTIES_SHOWN] if more else texts) + more))
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kbdisk.completion.fields import Field
@@ -68,6 +68,20 @@ class Row:
             "members": self.members,
             "members_held_back": dict(self.members_held_back.most_common()),
         }
+
+
+def _together(rows: Sequence[Row]) -> Row:
+    """One row of a property in several classes; its quality is that of the class with the most filled values."""
+    most = max(rows, key=lambda row: (row.filled, row.missing))
+    every = replace(most, missing=0, filled=0, confidence_sum=0.0, members=0)
+    every.held_back, every.by_rule, every.members_by_rule = Counter(), Counter(), Counter()
+    every.members_held_back = Counter()
+    for row in rows:
+        for name in ("missing", "filled", "confidence_sum", "members"):
+            setattr(every, name, getattr(every, name) + getattr(row, name))
+        for name in ("held_back", "by_rule", "members_by_rule", "members_held_back"):
+            getattr(every, name).update(getattr(row, name))
+    return every
 
 
 @dataclass(frozen=True)
@@ -196,6 +210,13 @@ class Summary:
     def shown(self) -> list[Row]:
         """The rows of properties with gaps."""
         return [row for row in self.rows.values() if row.missing]
+
+    def by_property(self) -> list[Row]:
+        """The rows of properties with gaps, of all classes together, the most often filled first."""
+        rows: dict[Path, list[Row]] = {}
+        for row in self.shown():
+            rows.setdefault(row.path, []).append(row)
+        return sorted(map(_together, rows.values()), key=lambda row: (-row.filled, -row.missing))
 
     def extended(self) -> list[Row]:
         """The rows of properties whose sets got further members, the most frequent first."""
