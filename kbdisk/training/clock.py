@@ -7,7 +7,8 @@ takes as long as it takes. What then is left is planned:
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 
-A stage that needs less than its share leaves the rest to later ones.
+A stage that needs less than its share leaves the rest to later ones. Where nothing is left for training, experts are left out, and
+networks take a step or two: rules and the commonest values remain.
 """
 
 from __future__ import annotations
@@ -53,6 +54,12 @@ class Clock:
         self.shares: Mapping[str, float] = {}
         self.after: Mapping[str, Limits] = {}
         self.watch: Watch = _unwatched
+        self.left_out = ""  # what there was no time for
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing is left of the budget for training."""
+        return self.budget is not None and self._left == 0
 
     @property
     def spent(self) -> float:
@@ -71,10 +78,8 @@ class Clock:
             name: (kind.short_refit_share if is_short else kind.refit_share) * shares[name]
             for name, kind in stacked.items()
         }
-        networks, fits = (
-            {NETWORKS: 1 - run.experts_share},
-            {name: share - refits[name] for name, share in shares.items()},
-        )
+        fits = {name: share - refits[name] for name, share in shares.items()}
+        networks = {NETWORKS: 1 - run.experts_share}
         self.shares = fits | networks if experts_first else networks | fits
         self.shares |= {WEIGHTS: WEIGHTS_SHARE * sum(run.experts[name].share for name in stacked)}
         self.shares |= {f"{name} again": share for name, share in refits.items()}
@@ -88,9 +93,9 @@ class Clock:
         spent, budget = self.spent, self.budget
         if budget is None or spent < MIN_OVERRUN * budget or spent < budget + MIN_SECONDS_OVER:
             return ""
-        return (
-            f"took {spent:,.0f} s, more than the budget of {budget:,.0f} s: {self.set_up:,.0f} s passed before training"
-        )
+        left_out = f"; left out: {self.left_out}" if self.left_out else ""
+        before = f"{self.set_up:,.0f} s passed before training"
+        return f"took {spent:,.0f} s, more than the budget of {budget:,.0f} s: {before}{left_out}"
 
     @property
     def _left(self) -> float:

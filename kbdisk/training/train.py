@@ -81,6 +81,8 @@ def train(
     keeping = Keeping(checkpoint, source or {}, resume, force)
     experts = Experts(run, data, device, clock)
     clock.plan(run, watch, time.monotonic() - begun, experts_first=experts.come_first, after=after)
+    if experts.are_used and clock.is_used_up:
+        experts.leave_out()
     if experts.come_first:
         experts.fit()
     begun = time.monotonic()
@@ -143,6 +145,11 @@ class Experts:
     def sides(self) -> Sides:
         """The entities that they are fitted to and weighed on."""
         return Sides(self.data.training, self.data.validation, self.data.complete).to(self.device)
+
+    def leave_out(self) -> None:
+        """Use none."""
+        titles = [kind.title for name, kind in experts_of("stack", "answer").items() if self.run.experts[name].share]
+        self.are_used, self.clock.left_out = False, ", ".join(titles)
 
     def fit(self) -> None:
         """Fit each to the training entities."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -98,6 +99,16 @@ def test_a_budget_that_was_exceeded_is_said():
     assert not clock.overrun
     clock.spent = 41.4
     assert clock.overrun == "took 41 s, more than the budget of 20 s: 12 s passed before training"
+
+
+def test_experts_are_left_out_where_set_up_has_used_the_budget_up():
+    clock = Clock(begun=time.monotonic() - 100)
+    trained = train(
+        SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
+    )
+    assert not any(trained.experts.values())
+    assert clock.overrun.endswith("left out: nearest neighbours, boosted trees")
+    assert trained.record.facts["steps"] > 0
 
 
 def test_seconds_of_a_stopped_run_count():
