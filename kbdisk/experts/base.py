@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,9 +27,6 @@ from kbdisk.leaves.belief import Belief, SupportsAveraging, SupportsInterpolatio
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import Model
-
-if TYPE_CHECKING:
-    from kbdisk.experts.filled_columns import EstimatedRows, EstimatedTable
 
 SET = "set"  # the kind whose beliefs are mixed with an expert's, instead of moving an answer or some mass
 MIN_UNCLAIMED_MASS = 1e-6  # less is due to rounding
@@ -74,12 +71,26 @@ def by_slot_and_level(slots: Tensor, levels: Tensor) -> Iterator[tuple[SlotLevel
 # ---------------------------------------------------------------- experts
 
 
+class Estimates(Protocol):
+    """Estimates of hidden numbers for m entities."""
+
+    def codes(self, column: int, among: Tensor) -> Tensor:
+        """The codes of a column of features, for the entities in a mask (m,)."""
+
+
+class EstimatesOfBatch(Protocol):
+    """Estimates of hidden numbers for the entities of a batch."""
+
+    def rows(self, rows: Tensor) -> Estimates:
+        """Those for some entities (m,)."""
+
+
 class Inputs(NamedTuple):
     """The inputs of an expert for m entities."""
 
     features: Tensor  # (m, F) NaN where hidden
     entities: Tensor  # (m,) hashes of their ids
-    estimates: EstimatedRows | None = None  # of hidden numbers, for trees
+    estimates: Estimates | None = None  # for trees
 
     def chunks(self, size: int) -> Iterator[Inputs]:
         """Some entities at a time, without estimates."""
@@ -102,11 +113,11 @@ class Seen(NamedTuple):
     levels: Tensor  # (B,)
     features: Tensor  # (B, F)
     entities: Tensor  # (B,) hashes of their ids
-    estimated: EstimatedTable | None = None  # estimates of hidden numbers, for trees
+    estimates: EstimatesOfBatch | None = None  # for trees
 
     def inputs(self, rows: Tensor) -> Inputs:
         """The inputs of an expert for some entities (m,)."""
-        estimates = None if self.estimated is None else self.estimated.rows(rows)
+        estimates = None if self.estimates is None else self.estimates.rows(rows)
         return Inputs(self.features[rows], self.entities[rows], estimates)
 
 

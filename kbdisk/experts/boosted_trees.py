@@ -38,6 +38,7 @@ from kbdisk.data.dataset import Batch
 from kbdisk.experts.base import (
     USUALLY_VISIBLE,
     Candidates,
+    Estimates,
     ExpertGroup,
     Inputs,
     LabelMasses,
@@ -57,7 +58,6 @@ from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.filled_columns import (
     Estimate,
-    EstimatedRows,
     EstimatedTable,
     FilledColumns,
     slots_worth_filling,
@@ -272,7 +272,7 @@ class BoostedTrees:
         scores = self.trees(self.columns(inputs.features, inputs.estimates))
         return LabelMasses(self.labels.expand(len(scores), -1), self.label_share * scores.softmax(1))
 
-    def numbers(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
+    def numbers(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
         """The predicted numbers (n,) float64, from features (n, F)."""
         assert self.scale is not None
         scores = self.trees(self.columns(features, estimates))[:, 0]
@@ -318,7 +318,7 @@ class TreeGroup(ExpertGroup):
     def seen(self, batch: Batch, visible: Tensor) -> Seen:
         """What the trees see, by the visible tokens (T,), with estimates."""
         seen = super().seen(batch, visible)
-        return seen._replace(estimated=EstimatedTable(seen.features, self.estimates))
+        return seen._replace(estimates=EstimatedTable(seen.features, self.estimates))
 
 
 # ---------------------------------------------------------------- fitting

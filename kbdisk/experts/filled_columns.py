@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
+from kbdisk.experts.base import Estimates
 from kbdisk.experts.examples import Examples
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
@@ -34,7 +35,7 @@ MIN_KNOWN_SHARE = 0.5  # of the entities with a property, that have a number whi
 class PredictsNumbers(Protocol):
     """Predicts a number from all features."""
 
-    def numbers(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
+    def numbers(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
         """(n, F) -> (n,) float64, where hidden numbers may be read from estimates for the same rows"""
 
     def to(self, device: torch.device) -> PredictsNumbers:
@@ -48,7 +49,7 @@ class Estimate:
     expert: PredictsNumbers
     knots: Tensor  # (2, P) float64 numbers, and their codes
 
-    def __call__(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
+    def __call__(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
         """(n, F) -> (n,) float32 codes."""
         return interpolate(self.knots, self.expert.numbers(features, estimates)).float()
 
@@ -77,7 +78,7 @@ class FilledColumns:
     def __len__(self) -> int:
         return len(self.columns) + len(self.estimates)
 
-    def __call__(self, features: Tensor, estimates: EstimatedRows | None = None) -> Tensor:
+    def __call__(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
         """(n, F) all features, NaN where unknown -> (n, f + k) filled columns, and which cells are filled.
 
         Without estimates for these rows those of the first round are made.
