@@ -249,11 +249,12 @@ class Completing(Iterator[Completion]):
 
     def _decide(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
         """Fill in the predicted values of an entity, or count why not."""
-        given: Mapping[Path, Any] = draft.reading.leaves
-        if any(prediction.gap.parts or prediction.gap.path != prediction.gap.field.top for prediction in predictions):
-            given = self.schema.leaves(draft.entity)  # with all parts of lists that are longer than is learnt
         self.summary.askable += len(predictions)
         decisions = [self._decision(draft.decider, prediction) for prediction in predictions]
+        given: Mapping[Path, Any] = draft.reading.leaves
+        placed = [decision.prediction.gap for decision in decisions if not decision.prediction.why_not]
+        if any(gap.parts or gap.path != gap.field.top for gap in placed):
+            given = self.schema.leaves(draft.entity)  # with all parts of lists that are longer than is learnt
         written = {decision.prediction.gap.field.top for decision in decisions if not decision.why_not}
         missing = (prediction.gap.field.top for prediction in predictions)
         incomplete = self.groups.incomplete(draft.reading.class_name, missing, written)
@@ -287,7 +288,7 @@ class Completing(Iterator[Completion]):
         gap = prediction.gap
         why_not = decider.not_asked(gap) if self.keeps_held_back else decider.skips(gap, prediction.presence)
         if why_not and prediction.why_not != NOT_LEARNT:
-            prediction = replace(prediction, why_not=why_not)
+            return Decision(replace(prediction, why_not=why_not), 0.0, 0.0, why_not)
         return decider.decided(prediction)
 
     def _keep_held_back(

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
-from kbdisk.data.slots import LeafSpec, Slot, Source, counts_of, places_of
+from kbdisk.data.slots import LeafSpec, Slot, counts_of, places_of
 from kbdisk.entity import CLASSES, Entity, Path, show, walk, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class
-from kbdisk.schemas.composites import Composite, Kind
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.base import is_composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.kinds import Text
@@ -74,9 +75,11 @@ class Fields:
 
 def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
     """The fields of every class; SchemaError for a path of `only` that no class has."""
-    places = places_of(codec.schema)
+    places: dict[str, dict[Path, LeafSpec]] = {name: {} for name in codec.schema.classes}
+    for source, place in places_of(codec.schema).items():
+        places[source.class_name][source.path] = place
     fields = {
-        name: _FieldsOfClass(codec, schema_class, places, config).fields()
+        name: _FieldsOfClass(codec, schema_class, places[name], config).fields()
         for name, schema_class in codec.schema.classes.items()
     }
     refuse_unknown(codec.schema, config.only)
@@ -92,8 +95,10 @@ def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
     return fields
 
 
-def refuse_unknown(schema: Schema, only: Iterable[Path]) -> None:
+def refuse_unknown(schema: Schema, only: Collection[Path]) -> None:
     """SchemaError for a path of `only` that no class has."""
+    if not only:
+        return
     known = {path for schema_class in schema.classes.values() for path in schema_class.properties}
     known |= {source.path for source in places_of(schema)} | {CLASSES}
     for path in only:
@@ -124,10 +129,11 @@ class _FieldsOfClass:
     """Makes the fields of one class."""
 
     def __init__(
-        self, codec: Codec, schema_class: Class, places: Mapping[Source, LeafSpec], config: CompletionConfig
+        self, codec: Codec, schema_class: Class, places: Mapping[Path, LeafSpec], config: CompletionConfig
     ) -> None:
-        self.codec, self.schema_class, self.config = codec, schema_class, config
-        self.places = {source.path: place for source, place in places.items() if source.class_name == schema_class.name}
+        """`places` are the leaves of the class in the order of the schema."""
+        self.codec, self.schema_class, self.config, self.places = codec, schema_class, config, places
+        self.order = {path: number for number, path in enumerate(places)}
         self.by_path: dict[Path, Field] = {}
         self.known: dict[Path, int] = {}  # known values by pattern: those trained on, and those held out of them
 
@@ -141,8 +147,9 @@ class _FieldsOfClass:
         spots = [self._spot(number, slot) for number, slot in slots if self._is_wanted(slot)]
         for slot_field in self.by_path.values():
             slot_field.why_not = self._why_not(slot_field)
+        tops = {slot_field.top for slot_field in self.by_path.values()}
         for path in self.schema_class.properties:
-            if not any(slot_field.top == path for slot_field in self.by_path.values()):
+            if path not in tops:
                 self._add_field_without_slots(path)
         fillable = [
             spot
@@ -183,11 +190,7 @@ class _FieldsOfClass:
 
     def _leads(self, leaf_pattern: Path, above: Field) -> bool:
         """Whether a part comes before the one that leads so far: it is known more often, or the schema names it first."""
-        order = list(self.places)
-        return (self.known[leaf_pattern], -order.index(leaf_pattern)) > (
-            self.known[above.lead],
-            -order.index(above.lead),
-        )
+        return (self.known[leaf_pattern], -self.order[leaf_pattern]) > (self.known[above.lead], -self.order[above.lead])
 
     def _field(self, path: Path, top: Path) -> Field:
         if path not in self.by_path:
@@ -295,7 +298,7 @@ def kind_at(kind: Kind, within: Path) -> Kind | None:
             (
                 (path, inner)
                 for path, inner in kind.leaves().items()
-                if path == within[: len(path)] and (not isinstance(inner, Composite) or len(path) <= len(within))
+                if path == within[: len(path)] and (not is_composite(inner) or len(path) <= len(within))
             ),
             None,
         )

@@ -157,7 +157,8 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         """The features that come over links, where the model has any."""
         if not self.codec.index.over:
             return None
-        return self.codec.evidence(Graph.read(self.schema, self.plan.entities))
+        readings = (reading for reading in self.plan.readings if reading is not None)
+        return self.codec.evidence(Graph.read(self.schema, readings))
 
     @property
     def covers_all_gaps(self) -> bool:
