@@ -83,12 +83,13 @@ def _show(console: Console, facts: Mapping[str, Any], summary: Summary, drift: D
     rows = summary.shown()
     names = short_names({row.class_name for row in rows})
     widest = max((len(show_pattern(row.path)) for row in rows), default=0)
-    classes = dict.fromkeys(row.class_name for row in rows)
-    for class_name in classes:
+    classes: dict[str, list[Row]] = {}
+    for row in rows:
+        classes.setdefault(row.class_name, []).append(row)
+    for class_name, class_rows in classes.items():
         console.print()
         if len(classes) > 1 or class_name:
             console.print(Text(names[class_name], "bold cyan"))
-        class_rows = [row for row in rows if row.class_name == class_name]
         console.print(_build_property_table(console, class_rows, widest))
         if console.width < MIN_WIDTH_ONE_TABLE and any(row.held_back for row in class_rows):
             console.print()

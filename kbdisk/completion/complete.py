@@ -190,12 +190,19 @@ class Completing(Iterator[Completion]):
         A rule may presume that the entity has the property: then its presence is that of the model.
         """
         reading, class_name = draft.reading, draft.reading.class_name
-        presences = {
-            prediction.gap.path: draft.decider.presence(prediction.gap, prediction.presence)
+        of_properties = {
+            prediction.gap.path: prediction
             for prediction in predictions
-            if prediction.presence is not None and prediction.gap.path == prediction.gap.field.top
+            if prediction.gap.path == prediction.gap.field.top
         }
-        for ruled in self.rules.filled(draft.entity, class_name, reading.gaps, draft.closed, presences.get):
+
+        def presence_at(path: Path) -> float | None:
+            prediction = of_properties.get(path)
+            if prediction is None or prediction.presence is None:
+                return None
+            return draft.decider.presence(prediction.gap, prediction.presence)
+
+        for ruled in self.rules.filled(draft.entity, class_name, reading.gaps, draft.closed, presence_at):
             path, confidence = ruled.path, ruled.confidence
             if self.config.only and not any(overlaps(named, path) for named in self.config.only):
                 continue
@@ -288,7 +295,8 @@ class Completing(Iterator[Completion]):
         gap = prediction.gap
         why_not = decider.not_asked(gap) if self.keeps_held_back else decider.skips(gap, prediction.presence)
         if why_not and prediction.why_not != NOT_LEARNT:
-            return Decision(replace(prediction, why_not=why_not), 0.0, 0.0, why_not)
+            unwritable = prediction if prediction.why_not == why_not else replace(prediction, why_not=why_not)
+            return Decision(unwritable, 0.0, 0.0, why_not)
         return decider.decided(prediction)
 
     def _keep_held_back(

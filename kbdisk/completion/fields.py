@@ -6,7 +6,7 @@ by itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import is_composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.kinds import Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, names_of
 from kbdisk.schemas.text.names import did_you_mean, last_word, no_class
@@ -57,6 +57,29 @@ class Spot(NamedTuple):
     counts: tuple[tuple[Path, int], ...]  # of each list that the slot is in: the path of its length, the slot's place
     lists: tuple[Field | None, ...]  # the fields of these lists
 
+    def field_and_path(self, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:
+        """The field and the path for which it is asked: those of its list, where the length of the list is not known.
+
+        None for a place beyond the end of its list. `leaves` are the known ones of an entity.
+        """
+        for depth, (count, place) in enumerate(self.counts):
+            length = leaves.get(count)
+            if length is None:
+                of_list = self.lists[depth]
+                is_innermost = depth == len(self.counts) - 1 and self.path[-1:] != COUNT
+                return (of_list, count[: -len(COUNT)]) if of_list is not None and is_innermost else None
+            if isinstance(length, int | float) and place >= length:
+                return None
+        return self.field, self.path[: self.length]
+
+
+class OpenPlace(NamedTuple):
+    """A place without a complete value: its field, its path, and the slots that lack a value."""
+
+    field: Field
+    path: Path
+    spots: Sequence[Spot]
+
 
 @dataclass(frozen=True, eq=False)
 class Fields:
@@ -71,6 +94,44 @@ class Fields:
     def order(self) -> Mapping[Path, int]:
         """The place of each property in the schema."""
         return {path: place for place, path in enumerate(self.schema_class.properties)}
+
+    @cached_property
+    def sets(self) -> Mapping[Path, Field]:
+        """The properties that are sets and may be filled."""
+        return {
+            path: set_field
+            for path, set_field in self.fields.items()
+            if not set_field.why_not and isinstance(set_field.kind, Set) and path == set_field.top
+        }
+
+    def open_places(self, leaves: Mapping[Path, object]) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
+        """Each property, in the order of the schema, with its places that `leaves`, the known ones of an entity, leave open."""
+        beginnings = {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}
+        for top, spots in self._spots_of_properties.items():
+            yield top, _open_places(spots, leaves) if top in beginnings else self._unknown_properties[top]
+
+    @cached_property
+    def _spots_of_properties(self) -> Mapping[Path, Sequence[Spot]]:
+        """The slots of each property, in the order of the schema."""
+        by_property: dict[Path, list[Spot]] = {}
+        for spot in sorted(self.spots, key=lambda spot: self.order[spot.field.top]):
+            by_property.setdefault(spot.field.top, []).append(spot)
+        return by_property
+
+    @cached_property
+    def _unknown_properties(self) -> Mapping[Path, Sequence[OpenPlace]]:
+        """The open places of each property in an entity that has no part of it."""
+        return {top: _open_places(spots, {}) for top, spots in self._spots_of_properties.items()}
+
+
+def _open_places(spots: Iterable[Spot], leaves: Mapping[Path, object]) -> Sequence[OpenPlace]:
+    """The places of some slots that may be filled and that the known leaves of an entity leave open."""
+    places: dict[Path, tuple[Field, list[Spot]]] = {}
+    for spot in spots:
+        if spot.path not in leaves and (place := spot.field_and_path(leaves)) is not None and not place[0].why_not:
+            place_field, path = place
+            places.setdefault(path, (place_field, []))[1].append(spot)
+    return [OpenPlace(place_field, path, spots) for path, (place_field, spots) in places.items()]
 
 
 def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:

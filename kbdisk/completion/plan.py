@@ -77,6 +77,11 @@ class Plan(Iterable[Planned]):
         """The values of each entity as the model reads them; None where the schema has no class for it."""
         return [read(self.schema, entity) for entity in self.entities]
 
+    @property
+    def known_readings(self) -> Sequence[Reading]:
+        """The readings of the entities that the schema has a class for."""
+        return [reading for reading in self.readings if reading is not None]
+
     def _sets_of(self, reading: Reading, made: Mapping[Path, object] | None) -> list[Gap]:
         """The sets of an entity that have members, its classes among them, but for those that were added to."""
         return [*sets_of(self.fields[reading.class_name], reading, made), *self._classes_of(reading, made)]
@@ -102,7 +107,7 @@ class Plan(Iterable[Planned]):
 
         Sets that were added to are tried as well, as they were given: so what is sure enough stays so when a file is completed again.
         """
-        readings = [reading for reading in self.readings if reading is not None]
+        readings = self.known_readings
         chosen = (reading for reading in readings if self._is_chosen(reading.entity, reading))
         sets = [SetToExtend(reading, gap) for reading in chosen for gap in self._sets_of(reading, None)]
         relations = ClassRelations.of_source(self.schema, self.entities)
