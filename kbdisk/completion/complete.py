@@ -516,7 +516,7 @@ def complete(
     With `keeps_held_back` each completion has the values that are not written, too, with the reason.
     Together with the given values, the written ones satisfy the constraints of the model's schema and of `shapes`.
 
-    The result is an iterator, and has a `summary`. Entities are read more than once, and predicted as they come out.
+    The result is an iterator, and has a `summary`. All entities are in memory, and are predicted as they come out.
     `kbdisk.complete` has each stage as a value.
     """
     advice = "what it fills in is a rough guess. Train with --preset default."
