@@ -165,11 +165,11 @@ class Schema:
 
         An entity of no known class is of the class without a name, or, if it names no class, of the only one.
         """
-        by_iri = {class_.iri: class_ for class_ in self.classes.values() if class_.iri}
         matches = [
             class_
             for name in entity.classes
-            if (class_ := by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name))) is not None
+            if (class_ := self._by_iri.get(name) or self.classes.get(name) or self.classes.get(last_word(name)))
+            is not None
         ]
         if len(matches) > 1:  # the schema's order counts, not the entity's
             return next(class_ for class_ in self.classes.values() if any(class_ is match for match in matches))
@@ -178,6 +178,11 @@ class Schema:
         if len(self.classes) == 1 and not entity.classes:
             return next(iter(self.classes.values()))
         return self.classes.get("")
+
+    @cached_property
+    def _by_iri(self) -> Mapping[str, Class]:
+        """The classes that have an IRI, by it."""
+        return {class_.iri: class_ for class_ in self.classes.values() if class_.iri}
 
     def id_of(self, entity: Entity) -> str:
         """The id by which links name an entity: the value at its class's id, unless the source itself gives an id."""

@@ -340,3 +340,12 @@ def test_what_makes_no_sense_is_refused_in_a_line(place, options, error, complai
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
     assert sorted(place.iterdir()) == before
+
+
+def test_a_source_is_read_once_for_all_stages(place, monkeypatch):
+    source, reads = kbdisk.load("phones.jsonl", id="id"), []
+    read = type(source).read
+    monkeypatch.setattr(type(source), "read", lambda kb: reads.append(kb.name) or read(kb))
+    completed = kbdisk.complete(source, model="phones.kbdisk")
+    assert completed.summary.entities == len(FEW)
+    assert reads == ["phones.jsonl"]

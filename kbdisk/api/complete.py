@@ -49,7 +49,6 @@ from kbdisk.completion.predict import Predicting
 from kbdisk.completion.predictions import Predictions
 from kbdisk.completion.provenance import fingerprint, read_rows, rows, unwritten
 from kbdisk.completion.review import FORMATS, Reviewing, ReviewRow, write_review_of
-from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Summary
 from kbdisk.completion.trial import Calibrations, calibrations_of
 from kbdisk.completion.write import write_completions
@@ -111,11 +110,13 @@ class ModelledSource:
         folder = "" if isinstance(model, Model) else os.fspath(model)
         opened = model if isinstance(model, Model) else open_model(model, device)
         kbs = [named_by_schema(kb, opened.schema) for kb in kbs]
+        loaded = LoadedSource.of(kbs)
         for kb in kbs:
-            refuse_strangers(opened.schema, kb.name, kb, blank=True)
-            refuse_repeated(kb, kb)
-            refuse_excluded(opened.schema, only, kb, kb.name, EXCLUDED)
-        return cls(kbs, LoadedSource.of(kbs).entities if len(kbs) > 1 else given_entities(kbs[0]), opened, folder)
+            entities = kb if len(kbs) > 1 else loaded.entities
+            refuse_strangers(opened.schema, kb.name, entities, blank=True)
+            refuse_repeated(kb, entities)
+            refuse_excluded(opened.schema, only, entities, kb.name, EXCLUDED)
+        return cls(kbs, loaded.entities, opened, folder)
 
 
 def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> LoadedSource:

@@ -193,12 +193,19 @@ class Completing(Iterator[Completion]):
         A rule may presume that the entity has the property: then its presence is that of the model.
         """
         reading, class_name = draft.reading, draft.reading.class_name
-        presences = {
-            prediction.gap.path: draft.decider.presence(prediction.gap, prediction.presence)
+        of_properties = {
+            prediction.gap.path: prediction
             for prediction in predictions
-            if prediction.presence is not None and prediction.gap.path == prediction.gap.field.top
+            if prediction.gap.path == prediction.gap.field.top
         }
-        for ruled in self.rules.filled(draft.entity, class_name, reading.gaps, draft.closed, presences.get):
+
+        def presence_at(path: Path) -> float | None:
+            prediction = of_properties.get(path)
+            if prediction is None or prediction.presence is None:
+                return None
+            return draft.decider.presence(prediction.gap, prediction.presence)
+
+        for ruled in self.rules.filled(draft.entity, class_name, reading.gaps, draft.closed, presence_at):
             path, confidence = ruled.path, ruled.confidence
             if self.config.only and not any(overlaps(named, path) for named in self.config.only):
                 continue
@@ -254,11 +261,12 @@ class Completing(Iterator[Completion]):
 
     def _decide(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
         """Fill in the predicted values of an entity, or count why not."""
-        given: Mapping[Path, Any] = draft.reading.leaves
-        if any(prediction.gap.parts or prediction.gap.path != prediction.gap.field.top for prediction in predictions):
-            given = self.schema.leaves(draft.entity)  # with all parts of lists that are longer than is learnt
         self.summary.askable += len(predictions)
         decisions = [self._decision(draft.decider, prediction) for prediction in predictions]
+        given: Mapping[Path, Any] = draft.reading.leaves
+        placed = [decision.prediction.gap for decision in decisions if not decision.prediction.why_not]
+        if any(gap.parts or gap.path != gap.field.top for gap in placed):
+            given = self.schema.leaves(draft.entity)  # with all parts of lists that are longer than is learnt
         written = {decision.prediction.gap.field.top for decision in decisions if not decision.why_not}
         missing = (prediction.gap.field.top for prediction in predictions)
         incomplete = self.groups.incomplete(draft.reading.class_name, missing, written)
@@ -293,7 +301,8 @@ class Completing(Iterator[Completion]):
         gap = prediction.gap
         why_not = decider.not_asked(gap) if self.keeps_held_back else decider.skips(gap, prediction.presence)
         if why_not and prediction.why_not != NOT_LEARNT:
-            prediction = replace(prediction, why_not=why_not)
+            unwritable = prediction if prediction.why_not == why_not else replace(prediction, why_not=why_not)
+            return Decision(unwritable, 0.0, 0.0, why_not)
         return decider.decided(prediction)
 
     def _keep_held_back(
@@ -513,7 +522,7 @@ def complete(
     With `keeps_held_back` each completion has the values that are not written, too, with the reason.
     Together with the given values, the written ones satisfy the constraints of the model's schema and of `shapes`.
 
-    The result is an iterator, and has a `summary`. Entities are read more than once, and predicted as they come out.
+    The result is an iterator, and has a `summary`. All entities are in memory, and are predicted as they come out.
     `kbdisk.complete` has each stage as a value.
     """
     advice = "what it fills in is a rough guess. Train with --preset default."

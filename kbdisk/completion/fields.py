@@ -6,7 +6,7 @@ by itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -14,14 +14,15 @@ from typing import NamedTuple
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.data import Codec
 from kbdisk.data.graph import pattern
-from kbdisk.data.slots import LeafSpec, Slot, Source, counts_of, places_of
+from kbdisk.data.slots import LeafSpec, Slot, counts_of, places_of
 from kbdisk.entity import CLASSES, Entity, Path, show, walk, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.inspection import is_class
-from kbdisk.schemas.composites import Composite, Kind
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.base import is_composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.kinds import Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, names_of
 from kbdisk.schemas.text.names import did_you_mean, last_word, no_class
@@ -56,6 +57,29 @@ class Spot(NamedTuple):
     counts: tuple[tuple[Path, int], ...]  # of each list that the slot is in: the path of its length, the slot's place
     lists: tuple[Field | None, ...]  # the fields of these lists
 
+    def field_and_path(self, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:
+        """The field and the path for which it is asked: those of its list, where the length of the list is not known.
+
+        None for a place beyond the end of its list. `leaves` are the known ones of an entity.
+        """
+        for depth, (count, place) in enumerate(self.counts):
+            length = leaves.get(count)
+            if length is None:
+                of_list = self.lists[depth]
+                is_innermost = depth == len(self.counts) - 1 and self.path[-1:] != COUNT
+                return (of_list, count[: -len(COUNT)]) if of_list is not None and is_innermost else None
+            if isinstance(length, int | float) and place >= length:
+                return None
+        return self.field, self.path[: self.length]
+
+
+class OpenPlace(NamedTuple):
+    """A place without a complete value: its field, its path, and the slots that lack a value."""
+
+    field: Field
+    path: Path
+    spots: Sequence[Spot]
+
 
 @dataclass(frozen=True, eq=False)
 class Fields:
@@ -71,12 +95,52 @@ class Fields:
         """The place of each property in the schema."""
         return {path: place for place, path in enumerate(self.schema_class.properties)}
 
+    @cached_property
+    def sets(self) -> Mapping[Path, Field]:
+        """The properties that are sets and may be filled."""
+        return {
+            path: set_field
+            for path, set_field in self.fields.items()
+            if not set_field.why_not and isinstance(set_field.kind, Set) and path == set_field.top
+        }
+
+    def open_places(self, leaves: Mapping[Path, object]) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
+        """Each property, in the order of the schema, with its places that `leaves`, the known ones of an entity, leave open."""
+        beginnings = {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}
+        for top, spots in self._spots_of_properties.items():
+            yield top, _open_places(spots, leaves) if top in beginnings else self._unknown_properties[top]
+
+    @cached_property
+    def _spots_of_properties(self) -> Mapping[Path, Sequence[Spot]]:
+        """The slots of each property, in the order of the schema."""
+        by_property: dict[Path, list[Spot]] = {}
+        for spot in sorted(self.spots, key=lambda spot: self.order[spot.field.top]):
+            by_property.setdefault(spot.field.top, []).append(spot)
+        return by_property
+
+    @cached_property
+    def _unknown_properties(self) -> Mapping[Path, Sequence[OpenPlace]]:
+        """The open places of each property in an entity that has no part of it."""
+        return {top: _open_places(spots, {}) for top, spots in self._spots_of_properties.items()}
+
+
+def _open_places(spots: Iterable[Spot], leaves: Mapping[Path, object]) -> Sequence[OpenPlace]:
+    """The places of some slots that may be filled and that the known leaves of an entity leave open."""
+    places: dict[Path, tuple[Field, list[Spot]]] = {}
+    for spot in spots:
+        if spot.path not in leaves and (place := spot.field_and_path(leaves)) is not None and not place[0].why_not:
+            place_field, path = place
+            places.setdefault(path, (place_field, []))[1].append(spot)
+    return [OpenPlace(place_field, path, spots) for path, (place_field, spots) in places.items()]
+
 
 def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
     """The fields of every class; SchemaError for a path of `only` that no class has."""
-    places = places_of(codec.schema)
+    places: dict[str, dict[Path, LeafSpec]] = {name: {} for name in codec.schema.classes}
+    for source, place in places_of(codec.schema).items():
+        places[source.class_name][source.path] = place
     fields = {
-        name: _FieldsOfClass(codec, schema_class, places, config).fields()
+        name: _FieldsOfClass(codec, schema_class, places[name], config).fields()
         for name, schema_class in codec.schema.classes.items()
     }
     refuse_unknown(codec.schema, config.only)
@@ -92,8 +156,10 @@ def fields_of(codec: Codec, config: CompletionConfig) -> dict[str, Fields]:
     return fields
 
 
-def refuse_unknown(schema: Schema, only: Iterable[Path]) -> None:
+def refuse_unknown(schema: Schema, only: Collection[Path]) -> None:
     """SchemaError for a path of `only` that no class has."""
+    if not only:
+        return
     known = {path for schema_class in schema.classes.values() for path in schema_class.properties}
     known |= {source.path for source in places_of(schema)} | {CLASSES}
     for path in only:
@@ -124,10 +190,11 @@ class _FieldsOfClass:
     """Makes the fields of one class."""
 
     def __init__(
-        self, codec: Codec, schema_class: Class, places: Mapping[Source, LeafSpec], config: CompletionConfig
+        self, codec: Codec, schema_class: Class, places: Mapping[Path, LeafSpec], config: CompletionConfig
     ) -> None:
-        self.codec, self.schema_class, self.config = codec, schema_class, config
-        self.places = {source.path: place for source, place in places.items() if source.class_name == schema_class.name}
+        """`places` are the leaves of the class in the order of the schema."""
+        self.codec, self.schema_class, self.config, self.places = codec, schema_class, config, places
+        self.order = {path: number for number, path in enumerate(places)}
         self.by_path: dict[Path, Field] = {}
         self.known: dict[Path, int] = {}  # known values by pattern: those trained on, and those held out of them
 
@@ -141,8 +208,9 @@ class _FieldsOfClass:
         spots = [self._spot(number, slot) for number, slot in slots if self._is_wanted(slot)]
         for slot_field in self.by_path.values():
             slot_field.why_not = self._why_not(slot_field)
+        tops = {slot_field.top for slot_field in self.by_path.values()}
         for path in self.schema_class.properties:
-            if not any(slot_field.top == path for slot_field in self.by_path.values()):
+            if path not in tops:
                 self._add_field_without_slots(path)
         fillable = [
             spot
@@ -183,11 +251,7 @@ class _FieldsOfClass:
 
     def _leads(self, leaf_pattern: Path, above: Field) -> bool:
         """Whether a part comes before the one that leads so far: it is known more often, or the schema names it first."""
-        order = list(self.places)
-        return (self.known[leaf_pattern], -order.index(leaf_pattern)) > (
-            self.known[above.lead],
-            -order.index(above.lead),
-        )
+        return (self.known[leaf_pattern], -self.order[leaf_pattern]) > (self.known[above.lead], -self.order[above.lead])
 
     def _field(self, path: Path, top: Path) -> Field:
         if path not in self.by_path:
@@ -295,7 +359,7 @@ def kind_at(kind: Kind, within: Path) -> Kind | None:
             (
                 (path, inner)
                 for path, inner in kind.leaves().items()
-                if path == within[: len(path)] and (not isinstance(inner, Composite) or len(path) <= len(within))
+                if path == within[: len(path)] and (not is_composite(inner) or len(path) <= len(within))
             ),
             None,
         )

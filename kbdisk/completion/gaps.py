@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,7 @@ from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading
 from kbdisk.data.queries import ASKS, Table
 from kbdisk.entity import Entity, Path, is_gap, walk, without_places
-from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.composites.quantity import BARE
-from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.schema import Class
 
 
@@ -26,8 +23,8 @@ class Gap:
     path: Path
     asked: bool = False  # whether there is a place for a value, or one is required
     parts: bool = False  # whether a part of the value is known
-    spots: list[Spot] = dataclasses.field(default_factory=list)
-    named: set[int] = dataclasses.field(default_factory=set)  # slots that are asked for themselves
+    spots: Sequence[Spot] = ()
+    named: Collection[int] = ()  # slots that are asked for themselves
     bare: Any = None  # an amount that is given without its unit
     is_member: bool = False  # whether what lacks is a further member of a set
     members: tuple[Any, ...] = ()  # that this set has
@@ -37,60 +34,29 @@ def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, 
     """The fields that an entity lacks and that could be filled. A value that an earlier completion wrote (`made`) is no gap."""
     leaves, closed = reading.leaves, {*reading.occupied, *reading.absent}
     named = set(ASKS["gaps"](reading, table))
-    gaps: dict[Path, Gap] = {}
-    for spot in fields.spots:
-        if spot.path in leaves or spot.field.top in closed:
-            continue
-        place = _field_and_path(spot, leaves)
-        if place is None or place[0].why_not:
-            continue
-        field, path = place
-        gap = gaps.get(path)
-        if gap is None:
-            gap = gaps[path] = Gap(field, path)
-        gap.spots.append(spot)
-        if spot.slot in named:
-            gap.named.add(spot.slot)
-    if made:
-        gaps = {path: gap for path, gap in gaps.items() if not any(are_nested(path, filled) for filled in made)}
-    partly_known = _partly_known(gaps, leaves)
-    for path, gap in gaps.items():
-        gap.asked, gap.parts, gap.bare = bool(gap.named), path in partly_known, leaves.get((*path, *BARE))
-    return sorted(gaps.values(), key=lambda gap: fields.order[gap.field.top])
+    above_known = {leaf[:length] for leaf in leaves for length in range(1, len(leaf))}
+    gaps: list[Gap] = []
+    for top, places in fields.open_places(leaves):
+        for field, path, spots in places if top not in closed else ():
+            if made and any(are_nested(path, filled) for filled in made):
+                continue
+            asked = {spot.slot for spot in spots if spot.slot in named} if named else set()
+            bare = leaves.get((*path, *BARE))
+            gaps.append(Gap(field, path, bool(asked), path in above_known, spots, asked, bare))
+    return gaps
 
 
 def sets_of(fields: Fields, reading: Reading, made: Mapping[Path, object] | None) -> Iterator[Gap]:
     """The sets with known members that a further one may be added to. A set that an earlier completion added to (`made`) is none."""
     closed = {*reading.occupied, *reading.absent}
-    for path, field in fields.fields.items():
+    for path, field in fields.sets.items():
         members = reading.leaves.get(path)
-        if field.why_not or not isinstance(field.kind, Set) or path != field.top or path in closed or not members:
+        if not members or path in closed:
             continue
         if field.kind.most is not None and len(members) >= field.kind.most:
             continue
         if not any(are_nested(path, filled) for filled in made or ()):
             yield Gap(field, path, is_member=True, members=tuple(members))
-
-
-def _field_and_path(spot: Spot, leaves: Mapping[Path, object]) -> tuple[Field, Path] | None:
-    """The field and the path for which a slot is asked: those of its list, where the length of the list is not known.
-
-    None for a place beyond the end of its list.
-    """
-    for depth, (count, place) in enumerate(spot.counts):
-        length = leaves.get(count)
-        if length is None:
-            of_list = spot.lists[depth]
-            is_innermost = depth == len(spot.counts) - 1 and spot.path[-1:] != COUNT
-            return (of_list, count[: -len(COUNT)]) if of_list is not None and is_innermost else None
-        if isinstance(length, int | float) and place >= length:
-            return None
-    return spot.field, spot.path[: spot.length]
-
-
-def _partly_known(gaps: Mapping[Path, Gap], leaves: Mapping[Path, object]) -> set[Path]:
-    """The paths of the gaps that have a known part."""
-    return {leaf[:length] for leaf in leaves for length in range(1, len(leaf)) if leaf[:length] in gaps}
 
 
 def are_nested(path: Path, other: Path) -> bool:

@@ -51,11 +51,11 @@ class Planned:
 
 
 class Plan(Iterable[Planned]):
-    """The entities of a source in their order, each with its gaps. They are read anew each time."""
+    """The entities of a source in their order, each with its gaps. The gaps are found anew each time."""
 
     def __init__(self, trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> None:
         self.trained, self.config = trained, config
-        self.entities = list(entities) if isinstance(entities, Iterator) else entities
+        self.entities = list(entities)
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, config)
         refuse_unknown_classes(self.schema, config.classes)
@@ -63,8 +63,7 @@ class Plan(Iterable[Planned]):
             raise SchemaError("rdf:type", "expected RDF, whose entities have classes, got another source.")
 
     def __iter__(self) -> Iterator[Planned]:
-        for row, entity in enumerate(self.entities):
-            reading = read(self.schema, entity)
+        for row, (entity, reading) in enumerate(zip(self.entities, self.readings, strict=True)):
             planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
             if reading is not None and planned.is_chosen:
                 table = self.codec.index.tables[reading.class_name]
@@ -72,6 +71,16 @@ class Plan(Iterable[Planned]):
                 planned.gaps = gaps_of(fields, reading, table, entity.made)
                 planned.sets = self._sets_of(reading, entity.made)
             yield planned
+
+    @cached_property
+    def readings(self) -> Sequence[Reading | None]:
+        """The values of each entity as the model reads them; None where the schema has no class for it."""
+        return [read(self.schema, entity) for entity in self.entities]
+
+    @property
+    def known_readings(self) -> Sequence[Reading]:
+        """The readings of the entities that the schema has a class for."""
+        return [reading for reading in self.readings if reading is not None]
 
     def _sets_of(self, reading: Reading, made: Mapping[Path, object] | None) -> list[Gap]:
         """The sets of an entity that have members, its classes among them, but for those that were added to."""
@@ -98,12 +107,9 @@ class Plan(Iterable[Planned]):
 
         Sets that were added to are tried as well, as they were given: so what is sure enough stays so when a file is completed again.
         """
-        readings, sets = list[Reading](), list[SetToExtend]()
-        for planned in self:
-            if planned.reading is not None:
-                readings.append(planned.reading)
-                if planned.is_chosen:
-                    sets += [SetToExtend(planned.reading, gap) for gap in self._sets_of(planned.reading, None)]
+        readings = self.known_readings
+        chosen = (reading for reading in readings if self._is_chosen(reading.entity, reading))
+        sets = [SetToExtend(reading, gap) for reading in chosen for gap in self._sets_of(reading, None)]
         relations = ClassRelations.of_source(self.schema, self.entities)
         return FurtherMembers.of(self.codec, readings, sets, relations, self.config.seed)
 
@@ -122,10 +128,10 @@ class Plan(Iterable[Planned]):
         plan.config = config
         return plan
 
-    @cached_property
+    @property
     def total(self) -> int:
         """The number of entities."""
-        return len(self.entities) if isinstance(self.entities, Sequence) else sum(1 for _ in self.entities)
+        return len(self.entities)
 
     @cached_property
     def digest(self) -> str:

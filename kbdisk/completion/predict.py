@@ -98,7 +98,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             self.trained,
             self.config,
             max_leaves,
-            UniquePairs(self.codec, labelled_entities(self.codec, self.schema, self.plan.entities)),
+            UniquePairs(self.codec, labelled_entities(self.codec, self.plan.known_readings)),
             self.why_not,
             levels=calibration_of(self.trained).levels,
         )
@@ -157,7 +157,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         """The features that come over links, where the model has any."""
         if not self.codec.index.over:
             return None
-        return self.codec.evidence(Graph.read(self.schema, self.plan.entities))
+        return self.codec.evidence(Graph.read(self.schema, self.plan.known_readings))
 
     @property
     def covers_all_gaps(self) -> bool:
@@ -300,8 +300,9 @@ class GapPredictor:
             return
         if (of_lead := presence.get(places[lead][1])) is not None:
             prediction.presence, prediction.presence_parts = of_lead
-        if self.why_not is not None:
-            prediction.why_not = self.why_not(gap, prediction.presence)
+        if self.why_not is not None and (why_not := self.why_not(gap, prediction.presence)):
+            prediction.why_not = why_not
+            return
         tokens = {path: place for path, (_, place) in places.items()}
         if isinstance(gap.field.kind, DateKind) and not gap.parts:
             named = {spot.path for spot in gap.spots if spot.slot in gap.named} - {lead}

@@ -21,9 +21,9 @@ from torch import Tensor
 from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch
-from kbdisk.entity import Entity, Link, Path, without_places
+from kbdisk.data.parse import Reading
+from kbdisk.entity import Link, Path, without_places
 from kbdisk.model.beliefs import Beliefs
-from kbdisk.schemas.schema import Schema
 
 LABELS = ("category", "link")
 MIN_CHANCE_REPEATS = 7.0  # expected repeats of a pair by chance: without any, chance has a probability of 1 in 1,000
@@ -151,14 +151,13 @@ def label_slots(codec: Codec) -> dict[str, dict[Path, int]]:
     return {class_name: of_class for class_name, of_class in slots.items() if len(of_class) > 1}
 
 
-def labelled_entities(codec: Codec, schema: Schema, entities: Iterable[Entity]) -> Iterator[LabelledEntity]:
+def labelled_entities(codec: Codec, readings: Iterable[Reading]) -> Iterator[LabelledEntity]:
     """The entities that keys are learnt from, with their labels. Where no class can have a key none is read."""
     wanted = label_slots(codec)
-    for entity in entities if wanted else ():
-        known = schema.class_of(entity)
-        if known is not None and known.name in wanted:
-            labels = {path: leaf for path, leaf in schema.leaves(entity).items() if path in wanted[known.name]}
-            yield LabelledEntity(schema.id_of(entity), known.name, labels, entity.made or {})
+    for reading in readings if wanted else ():
+        if reading.class_name in wanted:
+            labels = {path: leaf for path, leaf in reading.leaves.items() if path in wanted[reading.class_name]}
+            yield LabelledEntity(reading.id, reading.class_name, labels, reading.entity.made or {})
 
 
 def _tables(codec: Codec, entities: Iterable[LabelledEntity]) -> Iterator[tuple[LabelTable, LabelTable]]:

@@ -42,7 +42,7 @@ from kbdisk.data.dataset import Batch
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.links import Evidence
-from kbdisk.data.parse import Reading, read
+from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
@@ -330,7 +330,7 @@ class Question:
         config = CompletionConfig(only=(self.property_path,), least=1)
         may_have_key = self.schema_class.name in label_slots(self.codec)
         others = (entity for entity in self.entities if may_have_key and entity.id != self.entity.id)
-        unique_pairs = UniquePairs(self.codec, labelled_entities(self.codec, self.schema, others))
+        unique_pairs = UniquePairs(self.codec, labelled_entities(self.codec, read_all(self.schema, others)))
         return GapPredictor(trained, config, max_leaves, unique_pairs, levels=calibration_of(trained).levels)
 
     def _value(self, prediction: Prediction) -> tuple[Any, Any, Any]:

@@ -89,11 +89,14 @@ class Drift:
         self._codecs: dict[Source, Comparing | None] = {}
         self._learnt: set[Source] = set()  # properties with a learnt leaf
         self._slots: dict[str, set[Path]] = {}
-        for slot in codec.slots if codec is not None else ():
+        slots = () if codec is None else codec.slots
+        examples = {type(slot.codec): slot.codec for slot in slots}  # a protocol check for each slot would take seconds
+        comparing = {type_ for type_, example in examples.items() if isinstance(example, Comparing)}
+        for slot in slots:
             for class_name in codec.index.members(slot) if codec is not None and slot.role != "evidence" else ():
                 source = Source(class_name, pattern(slot.path))
                 is_unique = schema.classes[class_name].properties[self._places[source].property].unique
-                self._codecs[source] = slot.codec if isinstance(slot.codec, Comparing) and not is_unique else None
+                self._codecs[source] = slot.codec if type(slot.codec) in comparing and not is_unique else None
                 self._learnt.add(Source(class_name, self._places[source].property))
                 self._slots.setdefault(class_name, set()).add(slot.path)
         classes_slot = None if codec is None else codec.index.classes_slot

@@ -39,7 +39,8 @@ Kind: TypeAlias = Any  # a leaf or a Composite
 _IS_COMPOSITE: dict[type[Any], bool] = {}  # by type: a protocol check for each value takes longer than everything else
 
 
-def _is_composite(kind: Kind) -> bool:
+def is_composite(kind: Kind) -> bool:
+    """Whether a kind is a composite."""
     type_ = type(kind)
     if type_ not in _IS_COMPOSITE:
         _IS_COMPOSITE[type_] = issubclass(type_, Composite)
@@ -48,7 +49,7 @@ def _is_composite(kind: Kind) -> bool:
 
 def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
     """The leaves of a kind with their paths under a path; composites within composites have theirs, too."""
-    if not _is_composite(kind):
+    if not is_composite(kind):
         yield path, kind
         return
     for within, inner in kind.leaves().items():
@@ -57,7 +58,7 @@ def leaves_of(path: Path, kind: Kind) -> Iterator[tuple[Path, Any]]:
 
 def apply_kind(kind: Kind, value: Any) -> Any:
     """A value in the one form of its kind; ValueError where it does not fit."""
-    if _is_composite(kind):
+    if is_composite(kind):
         return kind.apply(value)
     if isinstance(kind, Number) and isinstance(value, str):
         with suppress(ValueError):  # `check` raises the error
@@ -86,12 +87,12 @@ def fields_of(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def split_kind(kind: Kind, value: Any) -> Parts:
     """The leaf values of a value of any kind."""
-    return kind.split(value) if _is_composite(kind) else {(): value}
+    return kind.split(value) if is_composite(kind) else {(): value}
 
 
 def join_kind(kind: Kind, parts: Mapping[Path, Any]) -> Any:
     """The value of any kind with these leaf values."""
-    return kind.join(parts) if _is_composite(kind) else parts[()]
+    return kind.join(parts) if is_composite(kind) else parts[()]
 
 
 def within(parts: Mapping[Path, Any], *place: str | int) -> Parts:

@@ -316,7 +316,7 @@ def test_a_time_budget_is_shared_and_kept():
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
-    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    train(*things(), replace(run(), train=replace(run().train, seconds=3.0, steps=5)), CPU, seen.append)
     told = [
         one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "fitting functions"
     ]

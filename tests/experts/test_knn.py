@@ -220,7 +220,7 @@ def test_a_time_budget_is_shared_and_kept():
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
-    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
+    train(*things(), replace(run(), train=replace(run().train, seconds=3.0, steps=5)), CPU, seen.append)
     tasks = [step.final_task for step in seen if step.final_task is not None and step.final_task.doing == "comparing"]
     assert [task.done for task in tasks] == list(range(1, len(tasks) + 1))
     assert tasks[-1].done == tasks[-1].total

@@ -87,3 +87,7 @@ def test_entities_of_which_nothing_is_shared_get_scores_of_0():
     triples = Triples.of_links([("a", ("p",), "x"), ("b", ("p",), "x"), ("c", ("p",), "only")])
     fitted = LinearAutoencoder.fit(triples)
     assert fitted.scores(0, torch.tensor([triples.number_of["c"]])).score.tolist() == [[0.0]]
+
+
+def test_rows_of_the_inverse_lie_one_after_the_other_as_they_are_summed():
+    assert LinearAutoencoder.fit(random_links(0)).inverse.is_contiguous()
