@@ -5,15 +5,9 @@ A call is refused before any work where it makes no sense; then its stages run: 
 
 from __future__ import annotations
 
-import gc
 import os
-<<<<<<< HEAD
 import time
 from contextlib import AbstractContextManager, nullcontext
-=======
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
->>>>>>> writing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +56,6 @@ FILLS, ESTIMATES, ORDERS = (
 )
 TRAINING = ("schema", "preset", "budget", "steps")  # options of training; with --model they are refused
 CHOICES = ("fill", "estimate", "min_confidence", "precision", "draws", "order", "leap")  # fields of CompletionConfig
-RARE_COLLECTION = (50_000, 20, 100)  # thresholds of gc; the usual ones take a tenth of the time of a completion
 UNMARKED = "nothing there tells filled values from given ones: write to a file to keep them apart"
 
 
@@ -203,22 +196,11 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
             import kbdisk.api.complete  # noqa: F401 - torch, now that nothing can be refused any more
         with resumable(context):
             modelled = job.find_model()
-        with rare_collection():
-            with show_counting(quiet, "predicting") as report_progress:
-                completed = job.predict(modelled, report_progress)
-            status = job.report(completed, job.write(completed))
+        with show_counting(quiet, "predicting") as report_progress:
+            completed = job.predict(modelled, report_progress)
+        status = job.report(completed, job.write(completed))
+        job.report_overrun()
     context.exit(status)
-
-
-@contextmanager
-def rare_collection() -> Iterator[None]:
-    """Collect garbage rarely: a source is many objects without cycles, and each search for cycles visits all of them."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(*RARE_COLLECTION)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 class Job:

@@ -7,6 +7,7 @@ keeps its traceback. A signal ends a command with the exit status that shells gi
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -68,7 +69,7 @@ class Commands(click.RichGroup):
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command; its warnings and its errors are one line each on standard error."""
-        with warnings.catch_warnings(), of_any_length(), messages_for_shell(), stoppable():
+        with warnings.catch_warnings(), of_any_length(), messages_for_shell(), stoppable(), rare_collection():
             warnings.simplefilter("always", KBDiskWarning)
             warnings.showwarning = _WarningLines()
             try:
@@ -159,6 +160,22 @@ class _WarningLines:
             return
         self.written.add(line)
         sys.stderr.write(line)  # not click's echo, which goes past a live progress bar and into it
+
+
+# ---------------------------------------------------------------- garbage
+
+RARE_COLLECTION = (50_000, 20, 100)  # thresholds of gc; the usual ones take up to an eighth of a completion
+
+
+@contextlib.contextmanager
+def rare_collection() -> Iterator[None]:
+    """Collect garbage rarely: a source is many objects without cycles, and each search for cycles visits all of them."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*RARE_COLLECTION)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 # ---------------------------------------------------------------- signals
