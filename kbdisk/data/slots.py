@@ -13,7 +13,8 @@ from zlib import crc32
 
 from kbdisk.entity import Path
 from kbdisk.leaves.registry import LEARNT_KINDS
-from kbdisk.schemas.composites import Composite, Kind
+from kbdisk.schemas.composites import Kind
+from kbdisk.schemas.composites.base import is_composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.kinds import Category, Link
@@ -105,7 +106,7 @@ def places_of(schema: Schema) -> dict[Source, LeafSpec]:
 
 def _parts(path: Path, kind: Kind) -> Iterable[tuple[Path, Any, Path]]:
     """The leaves of a value, by their paths, each with the path of the innermost composite that is no list."""
-    if not isinstance(kind, Composite):
+    if not is_composite(kind):
         yield path, kind, path
         return
     listed = isinstance(kind, Listed | Mapped)

@@ -28,6 +28,7 @@ from kbdisk.training.validation import FinalTask, Progress, Watch
 WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
 SHORT_BUDGET = 30.0  # seconds of a budget below which experts have less time to be fitted again
 FILLING_FACTOR, MAX_FILLING_SHARE = 1.5, 0.4  # of the seconds of preparing the data; of what is left after it
+MIN_SHARE_LEFT = 0.05  # of a budget, for training: with less, experts are left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on it is said
 NETWORKS, WEIGHTS, EVALUATION, CALIBRATION = "networks", "weights", "evaluation", "calibration"  # beside the experts
 
@@ -58,8 +59,8 @@ class Clock:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether nothing is left of the budget for training."""
-        return self.budget is not None and self._left == 0
+        """Whether hardly anything is left of the budget for training."""
+        return self.budget is not None and self._left < MIN_SHARE_LEFT * self.budget
 
     @property
     def spent(self) -> float:
