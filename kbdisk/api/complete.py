@@ -436,6 +436,8 @@ def complete(
         completed.predictions.save(os.fspath(predictions))
     if out is not None:
         completed.write(out, force=force)
+    for line in clock.lines():
+        (report or _unreported)(line)
     return completed
 
 
@@ -544,7 +546,7 @@ def own_model(
     """Sources with the model that was trained on them: the one in the folder if it still fits, or a new one.
 
     A new model is kept in the folder with `keep`; the default folder stands beside the first file. Nothing is trained where no
-    property could be filled. The budget bounds what the `clock` counts; without one training alone.
+    property could be filled. The budget bounds what the `clock` counts; without one what is done here.
     """
     file = loaded.kbs[0].parts[0]
     beside = folder_beside([file.name]) if file.path is not None else None

@@ -108,8 +108,8 @@ def train(
     Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
     and its schema. It must know all classes and properties and nearly all labels: see `is_continuable`.
 
-    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time of all, such as "10m", "90s" or
-    seconds, from now on, or from when the `clock` began. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
+    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time from now on, or from when the
+    `clock` began, until the model is there: "10m", "90s" or seconds. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
     `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
     that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
     """
@@ -132,7 +132,7 @@ def train(
         raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
     if not run.train.members:
         return _train_links_alone(
-            loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {})
+            loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
         )
     rules = rules_of(known, loaded.entities, run)
     keep = None
@@ -170,15 +170,18 @@ def train(
                 trained.record.quality = evaluate(
                     trained, sample, graph, scope, reserved=trained.reserved, watch=report, seconds=seconds
                 )
-            with clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing) as (seconds, report):
-                trees = presence_trees_of(trained, loaded.entities, graph, run, seconds, report)
-                trained.experts = trained.with_experts(presence_trees=trees).experts
+            if not clock.leaves_out(PRESENCE_TREES):
+                with clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing) as (seconds, report):
+                    trees = presence_trees_of(trained, loaded.entities, graph, run, seconds, report)
+                    trained.experts = trained.with_experts(presence_trees=trees).experts
             with clock.stage(CALIBRATION, "calibrating") as (seconds, report):
                 trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
-        with clock.stage(LINKS, EXPERTS[LINKS].doing) as (seconds, report):
-            links = links_of(trained.schema, loaded.entities, run, seconds, report)
-            trained.experts = trained.with_experts(link_factorization=links).experts
-        trained.record.facts["seconds"] = round(clock.spent, 1)
+        if not clock.leaves_out(LINKS):
+            with clock.stage(LINKS, EXPERTS[LINKS].doing) as (seconds, report):
+                links = links_of(trained.schema, loaded.entities, run, seconds, report)
+                trained.experts = trained.with_experts(link_factorization=links).experts
+        clock.trained = clock.spent
+        trained.record.facts["seconds"] = round(clock.trained, 1)
         if out is not None and keep is not None:
             save(trained, out, force=force)
             checkpoint.remove(keep)
@@ -194,6 +197,7 @@ def _train_links_alone(
     resume: bool,
     force: bool,
     known_facts: Mapping[str, Any],
+    clock: Clock,
 ) -> Model:
     """A model that predicts links alone, as its network is not trained."""
     if resume:
@@ -206,12 +210,12 @@ def _train_links_alone(
         trained = untrained_model(loaded, schema, run, rules=()).trained
         ids = [schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)]
         record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
-        start = time.monotonic()
+        clock.start(run.train.seconds, watch)
         links = links_of(
             schema,
             loaded.entities,
             run,
-            None if run.train.seconds is None else run.experts[LINKS].share * run.train.seconds,
+            None if run.train.seconds is None else clock.left,
             partial(_report, watch, record, EXPERTS[LINKS].doing),
             run.train.steps,
         )
@@ -219,7 +223,8 @@ def _train_links_alone(
             raise LoadError(
                 loaded.name, f"expected at least {MIN_LINKS} links between entities, got fewer. Choose another preset."
             )
-        record.facts["seconds"] = round(time.monotonic() - start, 1)
+        clock.trained = clock.spent
+        record.facts["seconds"] = round(clock.trained, 1)
         trained = replace(trained, record=record, run=run).with_experts(link_factorization=links)
         if out is not None:
             save(trained, out, force=force)

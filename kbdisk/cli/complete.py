@@ -147,7 +147,7 @@ UNMARKED = "nothing there tells filled values from given ones: write to a file t
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Maximum time for all, such as 90s or 10m: reading, training, filling.  [default: by the size of SOURCE]",
+    help="Maximum time of the whole command, such as 90s or 10m: reading, training and filling.  [default: by the size of SOURCE]",
 )
 @click.option(
     "--steps",
@@ -199,7 +199,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
         with show_counting(quiet, "predicting") as report_progress:
             completed = job.predict(modelled, report_progress)
         status = job.report(completed, job.write(completed))
-        job.report_overrun()
+        job.report_time()
     context.exit(status)
 
 
@@ -468,10 +468,10 @@ class Job:
                 say(text)
         return 1 if written.lost or skipped or (options["strict"] and drift) else 0
 
-    def report_overrun(self) -> None:
-        """Say where the budget was exceeded."""
-        if self.clock is not None and self.clock.overrun:
-            self.say(self.clock.overrun)
+    def report_time(self) -> None:
+        """The lines about a budget that did not suffice."""
+        for line in self.clock.lines() if self.clock is not None else ():
+            self.say(line)
 
     def _print_values(self, written: WriteResult) -> None:
         """Every filled value, where nothing else is written or --verbose wants it."""

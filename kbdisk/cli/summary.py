@@ -116,7 +116,7 @@ def _tables(rows: Sequence[Row], summary: Summary) -> dict[str, list[Row]]:
     for row in rows:
         classes.setdefault(row.class_name, []).append(row)
     if len(classes) > MAX_CLASSES_SHOWN:
-        return {f"{len(classes)} classes together: --json has each": summary.by_property()}
+        return {f"All {len(classes)} classes (--json lists each)": summary.by_property()}
     if list(classes) == [""]:
         return classes
     names = short_names(classes)
@@ -186,6 +186,8 @@ def _error_text(row: Row) -> str:
     """The error to expect, as measured on held-out values, with the part that it is of; or that rules gave all values."""
     if row.by_rule.total() == row.filled:
         return "by rule"
+    if row.differs:
+        return "by class"
     if not row.held_out_quality or row.held_out_quality["ours"] is None:
         return "not measured"
     part = row.held_out_quality["path"].removeprefix(show_pattern(row.path)).removeprefix(".")

@@ -49,10 +49,10 @@ MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
     type=click.Choice(PRESETS),
     default="default",
     show_default=True,
-    help="The size of the model, and how long it is trained: fast for a minute, default a quarter of an hour, best an hour; "
+    help="The size of the model, and how long the command takes: fast a minute, default a quarter of an hour, best an hour; "
     "links for links alone, five minutes, for `kbdisk links`; synthetic for 20 minutes, for `kbdisk sample` rather than completion; paper as in the publication.",
 )
-@click.option("--budget", metavar="TIME", help="Maximum time for all, such as 90s, 10m or 2h.")
+@click.option("--budget", metavar="TIME", help="Maximum time of the whole command, such as 90s, 10m or 2h.")
 @click.option(
     "--steps",
     metavar="N",
@@ -117,8 +117,8 @@ def train(
         screen.write_json(_result_data(model, out, len(skipped)))
     elif not quiet:
         _show_result(model, out, verbose)
-        if clock.overrun:
-            say(clock.overrun)
+    for line in clock.lines() if not quiet else ():
+        say(line)
     for error in skipped[:MAX_SHOWN]:
         say(f"skipped {error}")
     stopped = model.record.facts.get("stopped")

@@ -77,12 +77,15 @@ class Sample:
 
     def tree(
         self, applies: Callable[[Values], bool], has: Callable[[Values], bool], without: Collection[Path]
-    ) -> MissingnessTree:
-        """The tree of the entities that a rule `applies` to, by whether each `has` its target, and `without` some properties."""
+    ) -> MissingnessTree | None:
+        """The tree of the entities that a rule `applies` to, by whether each `has` its target, and `without` some properties.
+
+        None where the sample has too few of them.
+        """
         chosen = np.array([applies(values) for values in self.entities], dtype=bool)
         having = np.array([has(values) for values in self.entities], dtype=bool)[chosen]
         if min(having.sum(), (~having).sum()) < 1 or len(having) < 2 * MIN_LEAF:
-            return ALL_HAVE_IT
+            return None
         conditions, fulfilled = self.fulfilled
         others = [
             column
@@ -130,6 +133,12 @@ class MissingnessTree:
     def presence(self, values: Values) -> float:
         """The share of entities alike, relative to the usual share; 1 where values are missing at random."""
         return min(self.share(values) / self.usual, 1.0)
+
+
+def one_leaf(having: int, count: int) -> MissingnessTree:
+    """The tree of entities that are all alike, by how many of them have the property."""
+    share = (having + 1) / (count + 1)
+    return MissingnessTree(_Leaf(share), share)
 
 
 ALL_HAVE_IT = MissingnessTree(_Leaf(1.0), 1.0)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Any, NamedTuple
 
-from kbdisk.completion.missingness import ALL_HAVE_IT, MissingnessTree, Sample
+from kbdisk.completion.missingness import ALL_HAVE_IT, MissingnessTree, Sample, one_leaf
 from kbdisk.entity import Date, Entity, Link, Path, Quantity, Text
 from kbdisk.experts.rule_columns import values_of
 from kbdisk.schemas import rules as schema_rules
@@ -159,14 +159,19 @@ class RuleFiller:
         if key not in self._trees:
             if class_name not in self._class_samples:
                 self._class_samples[class_name] = Sample(self._samples[class_name])
-            self._trees[key] = self._class_samples[class_name].tree(
+            grown = self._class_samples[class_name].tree(
                 partial(_applies, rule), partial(_has, rule.target), self._following(rule.target)
             )
+            self._trees[key] = grown or one_leaf(self._present[key], self._applies[key])
         return self._trees[key]
 
     def _following(self, path: Path) -> set[Path]:
-        """A property, and those that rules compute from it: these are missing because it is."""
-        return {path, *(rule.target for rule in self.rules if path in rule.of)}
+        """A property, and those that rules compute from it, directly or not: these are missing because it is."""
+        following, before = {path}, set[Path]()
+        while following != before:
+            before = following
+            following = before | {rule.target for rule in self.rules if not before.isdisjoint(rule.of)}
+        return following
 
     def _presence(self, rule: Rule, class_name: str, presence: float | None, *, has_place: bool) -> float:
         """The model's presence, or else the share of the entities of a class where a rule applies that have its property.

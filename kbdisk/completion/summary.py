@@ -39,6 +39,7 @@ class Row:
     members_held_back: Counter[str] = field(default_factory=Counter)  # reason -> how many
     quality: Quality = field(default_factory=dict)
     learnt_as: LearntAs = as_itself
+    differs: bool = False  # whether the row is of several classes with errors of their own
 
     @property
     def confidence(self) -> float | None:
@@ -48,6 +49,8 @@ class Row:
     @property
     def held_out_quality(self) -> Mapping[str, Any]:
         """The row of an evaluation on held-out values for the leaf that was filled most often; empty where there is none."""
+        if self.differs:
+            return {}
         rows = (self.quality.get(self.learnt_as(self.class_name, leaf)) for leaf, _ in self.leaves.most_common())
         return next((row for row in rows if row), {})
 
@@ -71,11 +74,13 @@ class Row:
 
 
 def _together(rows: Sequence[Row]) -> Row:
-    """One row of a property in several classes; its quality is that of the class with the most filled values."""
+    """One row of a property in several classes; with an error where the same was measured for all that were filled."""
     most = max(rows, key=lambda row: (row.filled, row.missing))
+    measured = {(row.unit, str(row.held_out_quality)) for row in rows if row.filled}
     every = replace(most, missing=0, filled=0, confidence_sum=0.0, members=0)
     every.held_back, every.by_rule, every.members_by_rule = Counter(), Counter(), Counter()
     every.members_held_back = Counter()
+    every.differs = len(measured) > 1
     for row in rows:
         for name in ("missing", "filled", "confidence_sum", "members"):
             setattr(every, name, getattr(every, name) + getattr(row, name))

@@ -129,7 +129,11 @@ class EstimatedTable:
 
     def codes(self, column: int, rows: Tensor, turn: int) -> Tensor:
         """(m,) the codes of a column in some rows (m,), estimated in a round where they are hidden."""
-        known = self._columns[turn].setdefault(column, self.features[:, column].clone())
+        if turn and self.rounds[turn][column] is self.rounds[0][column]:  # a number without trees of its own
+            return self.codes(column, rows, 0)
+        if column not in self._columns[turn]:
+            self._columns[turn][column] = self.features[:, column].clone()
+        known = self._columns[turn][column]
         lacking = rows[known[rows].isnan()].unique()
         if len(lacking):
             before = EstimatedRows(self, lacking, turn - 1) if turn else None

@@ -78,9 +78,10 @@ def train(
     else:
         data = Data.continuing(start, entities)
         asked, run = run, start.run
+    clock.start(run.train.seconds, watch, time.monotonic() - begun, after)
+    clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force)
     experts = Experts(run, data, device, clock)
-    clock.plan(run, watch, time.monotonic() - begun, experts_first=experts.come_first, after=after)
     if experts.are_used and clock.is_used_up:
         experts.leave_out()
     if experts.come_first:
@@ -119,8 +120,8 @@ def _report_chains(watch: Watch, begun: float, done: int, total: int) -> None:
 class Experts:
     """The experts of a run: fitted to training entities, weighed beside the networks, then refitted to all entities.
 
-    Within a budget of some minutes they are fitted before the networks, which have all the time that the experts leave. A
-    shorter budget begins with the network: one that cannot take enough steps leaves its time to the experts.
+    With some minutes for training they are fitted before the networks, which have all the time that the experts leave. A
+    shorter training begins with the network: one that cannot take enough steps leaves its time to the experts.
     """
 
     def __init__(self, run: Run, data: Data, device: torch.device, clock: Clock) -> None:
@@ -131,9 +132,7 @@ class Experts:
     @property
     def come_first(self) -> bool:
         """Whether they are fitted before the networks."""
-        return (
-            self.are_used and self.run.train.seconds is not None and self.run.train.seconds >= MIN_SECONDS_EXPERTS_FIRST
-        )
+        return self.are_used and self.clock.experts_come_first
 
     @property
     def seconds_for_networks(self) -> float | None:
@@ -148,8 +147,10 @@ class Experts:
 
     def leave_out(self) -> None:
         """Use none."""
-        titles = [kind.title for name, kind in experts_of("stack", "answer").items() if self.run.experts[name].share]
-        self.are_used, self.clock.left_out = False, ", ".join(titles)
+        self.are_used = False
+        self.clock.left_out += [
+            kind.title for name, kind in experts_of("stack", "answer").items() if self.run.experts[name].share
+        ]
 
     def fit(self) -> None:
         """Fit each to the training entities."""
@@ -202,7 +203,6 @@ class Experts:
 
 
 MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
-MIN_SECONDS_EXPERTS_FIRST = 120.0  # seconds of a budget, from which on experts are fitted before the networks
 
 
 def _network_runs(
@@ -213,6 +213,8 @@ def _network_runs(
     `trainers` are those of the networks before; `is_kept` says which networks of a resumed run were begun.
     """
     planned = network_runs(run, seconds)
+    if is_kept(len(planned)):  # there was time for more when the run began
+        planned = network_runs(run, None)
     yield from ((network_run, len(planned)) for network_run in planned)
     while (
         own := additional_run(run, [trainer.state.seconds for trainer in trainers], is_kept(len(trainers)), seconds)
@@ -427,9 +429,10 @@ def _shared(run: Run, seconds: float | None) -> tuple[int, float | None]:
     count = run.train.members
     if run.train.seconds is None:
         return count, None
-    planned = run.train.seconds * (1 - run.experts_share)
-    count = min(count, max(int(planned / MIN_NETWORK_SECONDS), 1))
-    return count, (planned if seconds is None else seconds) / count
+    if seconds is None:
+        seconds = run.train.seconds * (1 - run.experts_share)
+    count = min(count, max(int(seconds / MIN_NETWORK_SECONDS), 1))
+    return count, seconds / count
 
 
 def _network_run(run: Run, number: int, seconds: float | None) -> Run:

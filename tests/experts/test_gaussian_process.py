@@ -24,6 +24,7 @@ from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.store.folder import open_folder, save
+from kbdisk.training import clock
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.train import network_runs, train
@@ -312,11 +313,12 @@ def test_a_property_with_few_values_has_a_process_however_many_entities_there_ar
     assert {made.codec.slots[slot].path for slot in made.experts["gaussian_process"].slots} == {("y",)}
 
 
-def test_a_time_budget_is_shared_and_kept():
+def test_a_time_budget_is_shared_and_kept(monkeypatch):
+    monkeypatch.setattr(clock, "MIN_SHARE_LEFT", 0.0)  # experts are fitted, within no time
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
-    train(*things(), replace(run(), train=replace(run().train, seconds=3.0, steps=5)), CPU, seen.append)
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
     told = [
         one.final_task for one in seen if one.final_task is not None and one.final_task.doing == "fitting functions"
     ]

@@ -22,6 +22,7 @@ from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.store.folder import open_folder, save
+from kbdisk.training import clock
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.train import network_runs, train
@@ -216,11 +217,12 @@ def test_without_a_share_or_held_out_entities_there_are_no_neighbours():
     assert "knn" not in train(own, known, alone, CPU, lambda progress: None).experts
 
 
-def test_a_time_budget_is_shared_and_kept():
+def test_a_time_budget_is_shared_and_kept(monkeypatch):
+    monkeypatch.setattr(clock, "MIN_SHARE_LEFT", 0.0)  # experts are fitted, within no time
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []
-    train(*things(), replace(run(), train=replace(run().train, seconds=3.0, steps=5)), CPU, seen.append)
+    train(*things(), replace(run(), train=replace(run().train, seconds=1e-3, steps=5)), CPU, seen.append)
     tasks = [step.final_task for step in seen if step.final_task is not None and step.final_task.doing == "comparing"]
     assert [task.done for task in tasks] == list(range(1, len(tasks) + 1))
     assert tasks[-1].done == tasks[-1].total

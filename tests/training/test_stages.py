@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -15,12 +16,12 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.folder import open_folder, save
+from kbdisk.training import clock as clocks
 from kbdisk.training import loop
-from kbdisk.training import train as training
 from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
-from kbdisk.training.train import network_runs, planned_run, train
+from kbdisk.training.train import Keeping, network_runs, planned_run, train
 
 SCHEMA = of_one_class({("a",): Property(Number()), ("b",): Property(Number()), ("c",): Property(Category())})
 
@@ -39,20 +40,21 @@ class StoppedClock(Clock):
 
     spent = 0.0
 
-    @property
-    def left(self) -> float:
-        return self._left
 
-
-def planned(seconds: float, *, first: bool, set_up: float = 0.0, fills: bool = False, **after: Limits) -> StoppedClock:
+def planned(
+    seconds: float, monkeypatch, *, first: bool = True, set_up: float = 0.0, fills: bool = False, **after: Limits
+) -> StoppedClock:
+    """The clock of a run whose experts are fitted first, or not."""
+    monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0 if first else math.inf)
     clock = StoppedClock(fills=fills)
     clock.spent = set_up
-    clock.plan(run(seconds), lambda progress: None, set_up, experts_first=first, after=after)
+    clock.start(seconds, lambda progress: None, set_up, after)
+    clock.plan(run(seconds))
     return clock
 
 
-def test_networks_have_what_experts_before_them_leave():
-    clock = planned(100.0, first=True)
+def test_networks_have_what_experts_before_them_leave(monkeypatch):
+    clock = planned(100.0, monkeypatch)
     seconds = clock.seconds(NETWORKS)
     assert seconds == pytest.approx(
         99 * 0.6 / (0.6 + 0.1 + 0.3 * 0.75 * 0.4)
@@ -62,43 +64,57 @@ def test_networks_have_what_experts_before_them_leave():
     assert clock.seconds(NETWORKS) > 100 * 0.6
     clock.spent = 99.0
     assert clock.seconds(NETWORKS) == 0
-    assert clock.seconds(WEIGHTS) == pytest.approx(10)  # experts without weights are lost
+    assert clock.seconds(WEIGHTS) == pytest.approx(9.9)  # experts without weights are lost
 
 
-def test_stages_after_training_have_their_shares_of_what_set_up_leaves():
-    after = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 60.0)}
-    clock = planned(120.0, first=False, set_up=18.8, **after)
-    assert clock.seconds(NETWORKS) == pytest.approx(0.6 * 80)  # of 100 s left a fifth is for what comes after
+AFTER = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 60.0)}
+
+
+def test_stages_after_training_have_their_shares_of_what_set_up_leaves(monkeypatch):
+    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, **AFTER)
+    assert clock.for_training == pytest.approx(80)  # of 100 s left a fifth is for what comes after
+    assert clock.seconds(NETWORKS) == pytest.approx(0.6 * 80)
     clock.spent += 48
     assert clock.seconds("knn") == pytest.approx(0.1 * 0.75 * 80)
     clock.spent += 32
+    assert clock.seconds(WEIGHTS) == pytest.approx(0.1 * 80)  # of what was left for training, not of the budget
     assert clock.seconds("evaluation") == pytest.approx(8)
     clock.spent += 8
     assert clock.seconds("calibration") == pytest.approx(12)
 
 
-def test_stages_after_training_have_a_least_and_a_most():
-    after = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 60.0)}
-    clock = planned(100.0, first=False, set_up=99.0, **after)
-    assert [clock.seconds(name) for name in after] == [1.0, 2.0]
-    clock = planned(10_000.0, first=False, **after)
+def test_stages_after_training_have_a_least_and_a_most(monkeypatch):
+    clock = planned(100.0, monkeypatch, first=False, set_up=99.0, **AFTER)
+    assert [clock.seconds(name) for name in AFTER] == [1.0, 2.0]
+    clock = planned(10_000.0, monkeypatch, first=False, **AFTER)
     assert clock.seconds(NETWORKS) == pytest.approx(0.6 * (9_900 - 100))
     assert clock.seconds("calibration") == 60
 
 
-def test_filling_is_planned_by_the_time_of_setting_up():
-    assert planned(100.0, first=True, set_up=9.0, fills=True).left == pytest.approx(90 - 1.5 * 9)
-    assert planned(100.0, first=True, set_up=90.0, fills=True).left == pytest.approx(9 - 0.4 * 9)
-    assert planned(100.0, first=True, set_up=9.0).left == pytest.approx(90)
+def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
+    assert planned(100.0, monkeypatch, set_up=9.0, fills=True).left == pytest.approx(90 - 1.5 * 9)
+    assert planned(100.0, monkeypatch, set_up=90.0, fills=True).left == pytest.approx(9 - 0.4 * 9)
+    assert planned(100.0, monkeypatch, set_up=9.0).left == pytest.approx(90)
 
 
-def test_a_budget_that_was_exceeded_is_said():
-    clock = planned(20.0, first=False, set_up=12.0)
-    assert not clock.overrun
+def test_a_budget_that_was_exceeded_is_reported(monkeypatch):
+    clock = planned(20.0, monkeypatch, set_up=12.0, fills=True)
+    assert not list(clock.lines())
     clock.spent = 22.9
-    assert not clock.overrun
-    clock.spent = 41.4
-    assert clock.overrun == "took 41 s, more than the budget of 20 s: 12 s passed before training"
+    assert not list(clock.lines())
+    clock.trained, clock.spent = 18.0, 41.4
+    assert list(clock.lines()) == [
+        "took 41 s, more than the budget of 20 s: 12 s before training, 6 s of training, 23 s of filling"
+    ]
+
+
+def test_experts_without_time_are_left_out_and_named(monkeypatch):
+    clock = planned(100.0, monkeypatch, presence_trees=Limits(0.1, 0.0, 60.0), link_factorization=Limits(0.0, 0.0, 9.0))
+    assert not clock.leaves_out("presence_trees")
+    clock.spent = 98.9
+    assert clock.leaves_out("presence_trees")
+    assert not clock.leaves_out("link_factorization")  # it has no share in any case
+    assert list(clock.lines()) == ["no time was left for trees of presence: a longer budget has it"]
 
 
 def test_experts_are_left_out_where_set_up_has_used_the_budget_up():
@@ -107,18 +123,28 @@ def test_experts_are_left_out_where_set_up_has_used_the_budget_up():
         SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
     )
     assert not any(trained.experts.values())
-    assert clock.overrun.endswith("left out: nearest neighbours, boosted trees")
+    assert next(clock.lines()) == "no time was left for nearest neighbours, boosted trees: a longer budget has it"
     assert trained.record.facts["steps"] > 0
 
 
-def test_seconds_of_a_stopped_run_count():
+def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
+    go = Keeping.go
+
+    def resumed_after_a_thousand_seconds(keeping, trainer, *rest):
+        stopped = go(keeping, trainer, *rest)
+        trainer.state.seconds += 1000
+        return stopped
+
+    monkeypatch.setattr(Keeping, "go", resumed_after_a_thousand_seconds)
     clock = Clock()
-    clock.before = 1000.0
+    settings = replace(run(None), train=replace(run(None).train, steps=3))
+    trained = train(SCHEMA, known(80), settings, torch.device("cpu"), lambda progress: None, clock=clock)
+    assert trained.record.facts["seconds"] > 1000
     assert clock.spent > 1000
 
 
 def test_experts_that_have_used_up_a_budget_leave_networks_a_few_steps(monkeypatch):
-    monkeypatch.setattr(training, "MIN_SECONDS_EXPERTS_FIRST", 0.0)
+    monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0)
     monkeypatch.setattr(Clock, "seconds", lambda clock, name: 0.0 if name == NETWORKS else 1.0)
     trained = train(SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None)
     assert trained.record.facts["steps"] > 0
@@ -128,6 +154,7 @@ def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():
     of_all = run(1000.0, members=2)
     more = network_runs(of_all, 800.0)
     assert [own.train.seconds for own in more] == [400.0, 400.0]
+    assert [own.train.seconds for own in network_runs(of_all, 200.0)] == [200.0]  # two would be too short
     assert [planned_run(of_all, own) for own in more] == network_runs(of_all)
     assert network_runs(of_all)[0].train.seconds == pytest.approx(300.0)
 
@@ -147,7 +174,7 @@ def test_a_network_without_time_is_narrow_where_its_width_was_left_open(monkeypa
 
 @pytest.mark.parametrize(("first", "begins"), [(0.0, "expert"), (1e9, "network")])
 def test_experts_come_first_where_the_budget_is_long(monkeypatch, first, begins):
-    monkeypatch.setattr(training, "MIN_SECONDS_EXPERTS_FIRST", first)
+    monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", first)
     seen: list[str] = []
     trained = train(
         SCHEMA,
