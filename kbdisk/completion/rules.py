@@ -44,6 +44,7 @@ MAX_ROUNDS = 4  # in each of which rules may need the values of the rounds befor
 PRESUMING = ("determined", "linked")  # kinds that give a value even where an entity has no such property
 # A found rule of another kind presumes the property, too, where a smaller share of the entities alike have it.
 MIN_SHARE_HAVING = 0.5
+MIN_APPLIES = 20  # entities; where a rule applies to fewer, nothing is known of what is missing
 MAX_SAMPLED = 3_000  # entities of a class: the random sample on which missingness is learnt
 
 # property -> the probability that an entity has it; None where the model does not predict it
@@ -154,7 +155,7 @@ class RuleFiller:
     def _tree(self, rule: Rule, class_name: str) -> MissingnessTree:
         """The tree of the entities of a class that a found rule applies to, by whether they have its target."""
         key = rule, class_name
-        if not is_found(rule) or self._present[key] == self._applies[key]:
+        if not is_found(rule) or self._present[key] == self._applies[key] or self._applies[key] < MIN_APPLIES:
             return ALL_HAVE_IT
         if key not in self._trees:
             if class_name not in self._class_samples:

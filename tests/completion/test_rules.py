@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from tables import for_each
 
+from kbdisk.completion import rules
 from kbdisk.completion.decide import ABSENT
 from kbdisk.completion.rules import RuleFiller, no_presence
 from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
@@ -167,6 +168,32 @@ def test_a_value_that_follows_from_the_target_is_missing_because_the_target_is()
     twice = "target: weight, rule: linear, of: [year], factor: 2, support: 60"
     found = filled([SECOND, twice], IN_A, *others)
     assert [confidence for _, confidence in found.values()] == [round(61 / 62, 3), round((61 / 62) ** 2, 3)]
+
+
+def test_what_follows_from_that_in_turn_is_missing_for_the_same_reason():
+    others = [
+        {**tree, "grams": 0.0, **({"weight": tree["year"] * 2, "grams": tree["year"] * 6} if "year" in tree else {})}
+        for tree in copies(200, lambda tree, rng: rng.random() < 0.3)
+    ]
+    for tree in others:
+        if "year" not in tree:
+            del tree["grams"]
+    twice = "target: weight, rule: linear, of: [year], factor: 2, support: 60"
+    thrice = "target: grams, rule: linear, of: [weight], factor: 3, support: 60"
+    lacking = {"living": 7, "country": "A"}
+    found = filled([SECOND, twice, thrice], lacking, *others, fill="all")
+    assert list(found) == ["year", "weight", "grams"]
+    assert found["year"][1] == round(61 / 62, 3)
+
+
+def test_of_a_rare_rule_in_a_large_class_few_have_the_target_and_the_model_is_asked(monkeypatch):
+    monkeypatch.setattr(rules, "MAX_SAMPLED", 30)  # entities, of which the rule applies to hardly any
+    plain_ones = [{"country": "B", "grams": 0.5}] * 500
+    rare = [{"living": 7, "country": "A"}] * 60 + [{"living": 7, "year": 7, "country": "A"}] * 20
+    presence_at = {("year",): 0.02}.get
+    assert confidence_for(SECOND, IN_A, *rare, *plain_ones, presence_at=presence_at) < 0.03
+    often = [{"living": 7, "year": 7, "country": "A"}] * 60
+    assert confidence_for(SECOND, IN_A, *often, *plain_ones, presence_at=presence_at) > 0.9
 
 
 def test_what_the_schema_requires_is_there_whatever_others_lack():
