@@ -29,7 +29,7 @@ from kbdisk.cli.options import SOURCE_OPTIONS
 from kbdisk.cli.summary import render_summary
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.completion.sidecar import given_entities
-from kbdisk.completion.summary import Row, Summary
+from kbdisk.completion.summary import Row, Summary, as_itself
 from kbdisk.entity import at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
 from kbdisk.store.files import FORMAT, checksum
@@ -1092,13 +1092,17 @@ def test_the_constant_and_what_is_held_back_are_told_however_narrow_the_terminal
     assert (below in " ".join(lines)) == (columns < 100)
 
 
-def in_classes(count: int) -> Summary:
+def in_classes(count: int, learnt_as=as_itself) -> Summary:
     """A summary in which each of some classes has a weight, and lacks a power that is held back."""
-    summary = Summary.of([{"class": "C0", "path": "weight", "metric": "MAE", "ours": 12.3, "constant": 45.6}])
+    measured = [
+        {"class": f"C{number}", "path": "weight", "metric": "MAE", "ours": 12.3 + number, "constant": 45.6}
+        for number in range(count)
+    ]
+    summary = Summary.of(measured, learnt_as)
     for number in range(count):
         name = f"C{number}"
         row = Row(name, ("weight",), 10, 4 + (number == 0), Counter({"too few": 6 - (number == 0)}), confidence_sum=3.0)
-        row.leaves, row.quality = Counter([("weight",)]), summary.quality
+        row.leaves, row.quality, row.learnt_as = Counter([("weight",)]), summary.quality, learnt_as
         summary.rows[name, ("weight",)] = row
         summary.rows[name, ("power",)] = Row(name, ("power",), 7, 0, Counter({"too few": 7}))
     return summary
@@ -1107,12 +1111,14 @@ def in_classes(count: int) -> Summary:
 def test_of_many_classes_the_summary_has_each_property_once(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     text = render_summary({"target": None}, in_classes(30))
-    assert "30 classes together: --json has each" in text
+    assert "All 30 classes (--json lists each)" in text
     lines = list(map(str.split, text.splitlines()))
-    held_back = ["179:", "too", "few"]
-    assert ["weight", "300", "121", "12.3", "MAE", "45.6", "74", "%", *held_back] in lines
+    counts, held_back = ["weight", "300", "121"], ["74", "%", "179:", "too", "few"]
+    assert [*counts, "by", "class", *held_back] in lines
     assert ["power", "210", "too", "few"] in lines
     assert sum(line[:1] == ["weight"] for line in lines) == 1
+    together = render_summary({"target": None}, in_classes(30, lambda name, path: ("C0", "weight")))
+    assert [*counts, "12.3", "MAE", "45.6", *held_back] in list(map(str.split, together.splitlines()))
     few = render_summary({"target": None}, in_classes(3))
     assert all(f"\nC{number}\n" in few for number in range(3))
 

@@ -739,11 +739,11 @@ def _is_run(kept: Mapping[str, Any], run: Run) -> bool:
 
 
 def _training_line(what: str, loaded: LoadedSource, run: Run) -> str:
-    """The line that says what is trained, and for how long."""
+    """The line that says what is trained, and how long that may take."""
     steps, seconds = run.train.steps, run.train.seconds
-    limits = [] if steps is None else [f"{steps:,} {'step' if steps == 1 else 'steps'}"]
+    limits = [] if steps is None else [f"for {steps:,} {'step' if steps == 1 else 'steps'} at most"]
     if seconds is not None:
-        limits.append(f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min")
+        limits.append(f"within {f'{seconds:.0f} s' if seconds < 120 else f'{seconds / 60:.0f} min'} in all")
     count = len(loaded.entities)
     entities = f"{count:,} {'entity' if count == 1 else 'entities'}"
-    return f"{what} on {entities} of {loaded.name}, for {' or '.join(limits)} at most"
+    return ", ".join([f"{what} on {entities} of {loaded.name}", *limits])

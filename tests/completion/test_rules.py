@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from tables import for_each
 
-from kbdisk.completion import rules
+from kbdisk.completion import rules as rule_module
 from kbdisk.completion.decide import ABSENT
 from kbdisk.completion.rules import RuleFiller, no_presence
 from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
@@ -187,7 +187,7 @@ def test_what_follows_from_that_in_turn_is_missing_for_the_same_reason():
 
 
 def test_of_a_rare_rule_in_a_large_class_few_have_the_target_and_the_model_is_asked(monkeypatch):
-    monkeypatch.setattr(rules, "MAX_SAMPLED", 30)  # entities, of which the rule applies to hardly any
+    monkeypatch.setattr(rule_module, "MAX_SAMPLED", 30)  # entities, of which the rule applies to hardly any
     plain_ones = [{"country": "B", "grams": 0.5}] * 500
     rare = [{"living": 7, "country": "A"}] * 60 + [{"living": 7, "year": 7, "country": "A"}] * 20
     presence_at = {("year",): 0.02}.get
