@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from kbdisk.entity import (
@@ -94,6 +95,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("kbdisk")
     if name not in LATER:
         raise AttributeError(f"module 'kbdisk' has no attribute {name!r}")
     return getattr(importlib.import_module(LATER[name]), name)

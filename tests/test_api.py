@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -522,3 +523,7 @@ def test_vectors_hold_what_links_bring():
 def test_a_run_says_all_of_a_training(beside, named):
     with pytest.raises(ConfigError, match=f"run: says all of a training. Leave {named} out"):
         trained(ROWS, **beside)
+
+
+def test_the_package_says_its_version():
+    assert kbdisk.__version__ == version("kbdisk")
