@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import json
 import os
@@ -19,6 +20,7 @@ from tables import for_each
 
 import kbdisk
 from kbdisk.cli import main
+from kbdisk.cli.main import RARE_COLLECTION, rare_collection
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.errors import KBDiskError
 
@@ -65,6 +67,14 @@ def test_help_fits_the_terminal(command, columns, run, monkeypatch):
 def test_the_version_is_that_of_the_package(run):
     status, out, _ = run("--version")
     assert (status, out) == (0, "kbdisk 0.1.0\n")
+
+
+def test_garbage_is_collected_rarely_while_a_command_runs_and_as_before_after_it():
+    before = gc.get_threshold()
+    with contextlib.suppress(KBDiskError), rare_collection():
+        assert gc.get_threshold() == RARE_COLLECTION != before
+        raise KBDiskError("somewhere", "is wrong.")
+    assert gc.get_threshold() == before
 
 
 @for_each("arguments", [["inspekt"], ["inspect"], ["inspect", PHONES, "--exampels", "3"], ["write", PHONES]])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 import kbdisk
 from kbdisk.entity import Entity, Link
+from kbdisk.training.clock import Clock
 
 COUNTRIES = 8
 
@@ -250,3 +252,11 @@ def test_correctness_that_is_not_calibrated_says_so(place, run):
     model = kbdisk.open("cities.jsonl.links.kbdisk")
     [link] = model.predict_links(head="city3", property="language", k=1)
     assert not link.is_calibrated
+
+
+def test_reading_counts_in_the_budget_of_links_alone(place):
+    clock = Clock(begun=time.monotonic() - 1000)
+    model = kbdisk.train(place / "cities.jsonl", preset="links", budget="60s", clock=clock)
+    assert model.record.facts["seconds"] > 1000
+    [line] = clock.lines()
+    assert "more than the budget of 60 s" in line
