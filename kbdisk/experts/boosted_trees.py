@@ -7,7 +7,8 @@ then averaged with further ones, each fitted to all entities but one fold, as fa
 Trees of numbers minimize the log-cosh loss: about squared errors near the truth and absolute ones beyond, so that a few outliers
 do not lead them astray.
 
-Where one other number explains most of a number, a straight line of it takes the place of the trees. Trees tell a birth from a
+Where one other number explains most of a number, a straight line of it takes the place of the trees, unless these are more accurate on
+the values that decide when the first booster stops. Trees tell a birth from a
 death in steps, and nothing beyond the known values; few values make few steps, and a line needs two. Trees that were fitted to
 the residuals of a line were less accurate than the line alone, and so was the mean of both: where the other number is not
 visible, residuals are large, and trees that learn them spoil the rest.
@@ -80,6 +81,7 @@ ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predi
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 MIN_LINE_VALUES = 20  # that both numbers are known of
+MIN_LINE_VALUES_COMPARED = 10  # by which it is compared to trees; with fewer the line stands
 MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
 MAX_LINE_COLUMNS = 8  # that lines are fitted to: those that explain most by themselves
 SHARE_FITTED_AGAIN = 0.9  # of the values: those with the smallest errors, to which a line is fitted again
@@ -385,6 +387,7 @@ class Task:
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
     line: Line | None = None  # of a number, where another number explains it
+    points: Tensor | None = None  # (n,) of the line; NaN where the other number is not visible
 
     @classmethod
     def build(
@@ -426,9 +429,11 @@ class Task:
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
-        columns, features, line = self.columns.columns[varies], features[:, varies], None
+        columns, features, line, points = self.columns.columns[varies], features[:, varies], None, None
         if self.scale is not None:
             line = Line.best(self.codec, all_columns, columns, features, target, self.scale)
+        if line is not None:
+            points = line.of(features[:, columns == line.column][:, 0])
         matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
         best = best_columns(features, matrix, max_columns)
         share = float(encoded.double().mean())
@@ -440,7 +445,19 @@ class Task:
             entities=entities,
             label_share=share,
             line=line,
+            points=points,
         )
+
+    def without_worse_line(self, trees: Trees, rows: Tensor) -> Task:
+        """The same task without its line, where some trees are more accurate on rows (n,) that they have not learnt from."""
+        if self.points is None:
+            return self
+        both = rows & ~self.points.isnan()
+        if int(both.sum()) < MIN_LINE_VALUES_COMPARED:
+            return self
+        scores = trees(self.features[both])[:, 0]
+        of_trees, of_line = ((points - self.target[both]).abs().mean() for points in (scores, self.points[both]))
+        return replace(self, line=None, points=None) if bool(of_trees < of_line) else self
 
     def encode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """(m,) the targets of codes (n, ...), and (n,) which codes have one: labels that are too rare have none."""
@@ -555,8 +572,10 @@ class Fitting:
 
     def _fit(self, task: Task, fold: int, training: Tensor, end: float, thread_count: int) -> None:
         begun = time.monotonic()
-        self.boosters[task.slot][fold] = task.fit(training, self.seed + fold + 1, self.timing, end, thread_count)
+        trees = task.fit(training, self.seed + fold + 1, self.timing, end, thread_count)
+        self.boosters[task.slot][fold] = trees
         if fold == FIRST:
+            self.tasks[task.slot] = task.without_worse_line(trees, ~training)
             self.fit_seconds[task.slot] = time.monotonic() - begun
 
     def _expert(self, slot: int) -> BoostedTrees:

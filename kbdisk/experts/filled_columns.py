@@ -129,7 +129,7 @@ class EstimatedTable:
 
     def codes(self, column: int, rows: Tensor, turn: int) -> Tensor:
         """(m,) the codes of a column in some rows (m,), estimated in a round where they are hidden."""
-        if turn and self.rounds[turn][column] is self.rounds[0][column]:  # a number without trees of its own
+        if turn and self.rounds[turn][column] is self.rounds[0].get(column):  # a number without trees of its own
             return self.codes(column, rows, 0)
         if column not in self._columns[turn]:
             self._columns[turn][column] = self.features[:, column].clone()

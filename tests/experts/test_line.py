@@ -11,11 +11,12 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import USUALLY_VISIBLE, Inputs, Sides
-from kbdisk.experts.boosted_trees import Line
+from kbdisk.experts.boosted_trees import Line, Task
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import BoostedTreesConfig
+from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
 
@@ -105,3 +106,28 @@ def test_a_line_is_kept_with_its_trees(tmp_path):
     for key, weighted in group.experts.items():
         assert weighted.expert.line is not None
         assert torch.equal(again.experts[key].expert.predict(inputs), weighted.expert.predict(inputs))
+
+
+def test_trees_that_know_better_take_the_place_of_a_line():
+    rng, known = random.Random(5), []
+    for number in range(600):
+        x, label = rng.uniform(0, 100), "abcd"[number % 4]
+        known.append(Entity(f"t{number}", {"x": x, "label": label, "y": x + 8 * "abcd".index(label)}))
+    properties = {("x",): Property(Number()), ("label",): Property(Category()), ("y",): Property(Number())}
+    codec = Codec.fit(of_one_class(properties), known)
+    tokens = codec.encode(known)
+    slot = codec.slot("", ("y",))
+    config = BoostedTreesConfig(share=0.3)
+    examples = OneHotExamples(Sides(tokens, tokens), config.values, config.columns, 0)
+    task = Task.build(codec, slot, examples.training[slot], examples.features, config, {})
+    assert task.line is not None  # it explains most of y
+    expert = boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0).group.experts[slot, 0].expert
+    assert expert.line is None
+    batch = tokens.batch(torch.arange(len(known)))
+    visible = batch.known & (batch.slot != slot)
+    predicted = expert.predict(Inputs(examples.features.table(batch, visible), batch.id_hash)).tolist()
+    row = {number: place for place, number in enumerate(batch.id_hash.tolist())}
+    errors = [
+        abs(predicted[row[number]] - one.tree["y"]) for number, one in zip(tokens.id_hash.tolist(), known, strict=True)
+    ]
+    assert sum(errors) / len(errors) < 3
