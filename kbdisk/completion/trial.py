@@ -47,7 +47,10 @@ from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
 
 PRESENCE_ALONE = "presence alone is asked for"
-SORTED_QUESTIONS = 1024  # that are asked property by property; a trial that ends early has asked whole blocks of these
+SORTED_QUESTIONS = 1024  # that are asked property by property
+SORTED_IN_LITTLE_TIME = (
+    128  # the same where a trial may end early: it has then asked a random sample, but for the rest of one block
+)
 MAX_QUESTIONS = 300  # about a property where its value is hidden, and as many where it lacks
 
 
@@ -109,7 +112,8 @@ class Trial:
         predictor = GapPredictor(trained, self.config, 1, unique_pairs, has_truth=True)
         presence_predictor = GapPredictor(trained, self.config, 1, unique_pairs, lambda gap, presence: PRESENCE_ALONE)
         begun, questions = time.monotonic(), list(self.questions())
-        blocks = random_blocks(questions, SORTED_QUESTIONS, self.random)
+        size = SORTED_QUESTIONS if seconds is None else SORTED_IN_LITTLE_TIME
+        blocks = random_blocks(questions, size, self.random)
         questions = [question for block in blocks for question in sorted(block, key=_by_property)]
         sizes = self.tokens.sizes.tolist()
         done, number = 0, 0

@@ -30,6 +30,7 @@ SHORT_TIME = 25.0  # seconds of training, below which experts have less time to 
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
 FILLING_FACTOR, MAX_FILLING_SHARE = 1.5, 0.4  # of the seconds of preparing the data; of what is left after it
 MIN_SHARE_LEFT = 0.05  # of a budget, for training: with less, experts are left out
+KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on the overrun is reported
 NETWORKS, WEIGHTS, EVALUATION, CALIBRATION = "networks", "weights", "evaluation", "calibration"  # beside the experts
@@ -54,6 +55,7 @@ class Clock:
         self.before, self.steps = 0.0, 0  # seconds of networks of a stopped run that is resumed; steps of the networks
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # seconds that are planned for it
+        self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
         self.shares: Mapping[str, float] = {}
         self.after: Mapping[str, Limits] = {}
@@ -71,7 +73,8 @@ class Clock:
             return
         if self.fills:
             self.filling = min(FILLING_FACTOR * preparing, MAX_FILLING_SHARE * self.left)
-        self.for_training = max(self.left - self._planned_after(1.0), 0.0)
+        self.planned = self._planned_after(1.0)
+        self.for_training = max(self.left - sum(self.planned.values()), 0.0)
 
     def plan(self, run: Run) -> None:
         """Share the time between the networks and the experts of a run."""
@@ -121,21 +124,22 @@ class Clock:
         stages = list(self.shares)
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
         whole = sum(self.shares.values())
-        planned = self._planned_after((self.shares[name] + later) / whole)
+        planned = sum(self._planned_after((self.shares[name] + later) / whole).values())
         # experts without weights are lost
         least = self.shares[name] / whole * (self.for_training or 0.0) if name == WEIGHTS else 0.0
         return max(seconds_for(self.shares[name], max(self.left - planned, 0.0), later), least)
 
-    def _planned_after(self, training: float) -> float:
-        """The seconds of all stages after training, where such a share of training is left."""
+    def _planned_after(self, training: float) -> dict[str, float]:
+        """The seconds of each stage after training, where such a share of training is left."""
         left, whole = self.left, training + sum(limits.share for limits in self.after.values())
-        return sum(min(left * limits.share / whole, limits.most) for limits in self.after.values())
+        return {name: min(left * limits.share / whole, limits.most) for name, limits in self.after.items()}
 
     def _seconds_after(self, name: str) -> float:
         """The seconds of a stage after training: its part of what is left for it and those that follow."""
         stages, limits = list(self.after), self.after[name]
         later = sum(self.after[other].share for other in stages[stages.index(name) + 1 :])
-        return max(min(seconds_for(limits.share, self.left, later), limits.most), limits.least)
+        least = max(limits.least, KEPT_SHARE * self.planned[name])
+        return max(min(seconds_for(limits.share, self.left, later), limits.most), least)
 
     def leaves_out(self, name: str) -> bool:
         """Whether there is no time for an expert after training; then it is noted as left out."""

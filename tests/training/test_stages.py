@@ -91,6 +91,13 @@ def test_stages_after_training_have_a_least_and_a_most(monkeypatch):
     assert clock.seconds("calibration") == 60
 
 
+def test_stages_after_training_keep_most_of_their_time_whatever_came_before(monkeypatch):
+    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, **AFTER)
+    clock.spent = 200.0
+    assert clock.seconds("calibration") == pytest.approx(0.7 * 12)
+    assert clock.seconds("evaluation") == pytest.approx(0.7 * 8)
+
+
 def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
     assert planned(100.0, monkeypatch, set_up=9.0, fills=True).left == pytest.approx(90 - 1.5 * 9)
     assert planned(100.0, monkeypatch, set_up=90.0, fills=True).left == pytest.approx(9 - 0.4 * 9)
@@ -112,6 +119,8 @@ def test_experts_without_time_are_left_out_and_named(monkeypatch):
     clock = planned(100.0, monkeypatch, presence_trees=Limits(0.1, 0.0, 60.0), link_factorization=Limits(0.0, 0.0, 9.0))
     assert not clock.leaves_out("presence_trees")
     clock.spent = 98.9
+    assert not clock.leaves_out("presence_trees")  # it keeps most of what was planned
+    monkeypatch.setattr(clocks, "KEPT_SHARE", 0.0)
     assert clock.leaves_out("presence_trees")
     assert not clock.leaves_out("link_factorization")  # it has no share in any case
     assert list(clock.lines()) == ["no time was left for trees of presence: a longer budget has it"]
