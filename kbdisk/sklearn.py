@@ -29,6 +29,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
+from kbdisk.training.validation import unwatched
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -142,7 +143,7 @@ class KBImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         run = Run("fast", seed, model=ModelConfig(width=self.width, dropout=0.05, base=min(self.width, 64)))
         run = replace(run, train=replace(Run.of("fast").train, absent=0, presence=0.0))
         run = run.with_train(steps=self.steps, seconds=seconds, validation=self.validation)
-        return train(schema, entities, run, device_named(self.device), lambda progress: None)
+        return train(schema, entities, run, device_named(self.device), unwatched)
 
     def _filled(self, columns: list[Array]) -> dict[tuple[int, int], Any]:
         """The values of the missing cells, by row and column."""

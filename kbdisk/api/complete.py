@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from kbdisk.api.model import CountCallback, Model
 from kbdisk.api.source import Knowledge, LoadedSource, StrPath, as_path, named_by_schema, refuse_repeated, sources_of
 from kbdisk.api.train import (
+    LINKS,
     is_continuable,
     refuse_strangers,
     rules_of,
@@ -88,7 +89,6 @@ MIN_SECONDS, MAX_SECONDS = 90.0, 900.0  # of a completion with its training, wit
 ENTITIES_PER_MIN_SECONDS = 1000  # that so many entities or fewer get
 SECONDS_EXPONENT = 0.7  # by which the time grows with the number of entities
 MAX_GIVEN_TEXTS = 4  # text properties of a class that are given: of countries named in fifty languages, the first
-LINKS = "link_factorization"  # an expert of EXPERTS
 MAKER = "kbdisk complete"  # a model by this maker may be trained anew
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path as FilePath
@@ -64,7 +63,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train as fit
 from kbdisk.training.trained import Record, Trained
-from kbdisk.training.validation import FinalTask, Progress, Watch
+from kbdisk.training.validation import Watch, unwatched
 
 RULES_SHARE = 0.1  # of the time budget, of the search for rules
 MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
@@ -108,9 +107,9 @@ def train(
     Training continues from the networks of `start`, a model of an earlier state of the same knowledge base, with its settings
     and its schema. It must know all classes and properties and nearly all labels: see `is_continuable`.
 
-    `preset` is default, fast, best, ...; without one it is default. `budget` bounds the time from now on, or from when the
-    `clock` began, until the model is there: "10m", "90s" or seconds. `steps` is the number of training steps, instead of the preset's time; with both, whichever ends first.
-    `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
+    `preset` is default, fast, best, ...; without one it is default. `budget` ("10m", "90s" or seconds) bounds the time from
+    now on, or from when the `clock` began, until the model is there. `steps` is the number of training steps, instead of the
+    preset's time; with both, whichever ends first. `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
     that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
     """
     settings = {"preset": preset, "budget": budget, "steps": steps, "config": config, "seed": seed}
@@ -123,7 +122,7 @@ def train(
         run = start.trained.run
     run = run or run_of(preset or "default", budget, config, seed, steps)
     clock, torch_device = clock or Clock(), device_named(device)
-    watch = watch or _unwatched
+    watch = watch or unwatched
     loaded = LoadedSource.of(kb)
     known = schema_of(schema, loaded)
     refuse_strangers(known, loaded.name, loaded.entities)
@@ -166,20 +165,24 @@ def train(
         sample = evaluation_sample(held_out, run) + evaluation_sample(with_reserved, run)
         graph, scope = loaded.graph(trained.schema), scope_of(run)
         if sample:
-            with clock.stage(EVALUATION, "evaluating") as (seconds, report):
-                trained.record.quality = evaluate(
-                    trained, sample, graph, scope, reserved=trained.reserved, watch=report, seconds=seconds
-                )
-            if not clock.leaves_out(PRESENCE_TREES):
-                with clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing) as (seconds, report):
-                    trees = presence_trees_of(trained, loaded.entities, graph, run, seconds, report)
-                    trained.experts = trained.with_experts(presence_trees=trees).experts
-            with clock.stage(CALIBRATION, "calibrating") as (seconds, report):
-                trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
-        if not clock.leaves_out(LINKS):
-            with clock.stage(LINKS, EXPERTS[LINKS].doing) as (seconds, report):
-                links = links_of(trained.schema, loaded.entities, run, seconds, report)
-                trained.experts = trained.with_experts(link_factorization=links).experts
+            seconds, report = clock.stage(EVALUATION, "evaluating")
+            trained.record.quality = evaluate(
+                trained, sample, graph, scope, reserved=trained.reserved, watch=report, seconds=seconds
+            )
+            if clock.has_time_for(PRESENCE_TREES):
+                seconds, report = clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing)
+                trees = presence_trees_of(trained, loaded.entities, graph, run, seconds, report)
+                trained.experts = trained.with_experts(presence_trees=trees).experts
+            else:
+                clock.leave_out(PRESENCE_TREES)
+            seconds, report = clock.stage(CALIBRATION, "calibrating")
+            trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
+        if clock.has_time_for(LINKS):
+            seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
+            links = links_of(trained.schema, loaded.entities, run, seconds, report)
+            trained.experts = trained.with_experts(link_factorization=links).experts
+        else:
+            clock.leave_out(LINKS)
         clock.trained = clock.spent
         trained.record.facts["seconds"] = round(clock.trained, 1)
         if out is not None and keep is not None:
@@ -210,15 +213,9 @@ def _train_links_alone(
         trained = untrained_model(loaded, schema, run, rules=()).trained
         ids = [schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)]
         record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
-        clock.start(run.train.seconds, watch)
-        links = links_of(
-            schema,
-            loaded.entities,
-            run,
-            None if run.train.seconds is None else clock.left,
-            partial(_report, watch, record, EXPERTS[LINKS].doing),
-            run.train.steps,
-        )
+        clock.start(run.train.seconds, watch, after={LINKS: Limits(1.0, 0.0, math.inf)})
+        seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
+        links = links_of(schema, loaded.entities, run, seconds, report, run.train.steps)
         if links is None:
             raise LoadError(
                 loaded.name, f"expected at least {MIN_LINKS} links between entities, got fewer. Choose another preset."
@@ -277,12 +274,6 @@ def _after_training(run: Run, schema: Schema) -> dict[str, Limits]:
 
 def _has_links(schema: Schema) -> bool:
     return any(linking(schema_class.leaves()) for schema_class in schema.classes.values())
-
-
-def _report(watch: Watch, record: Record, stage: str, done: int, total: int) -> None:
-    """Report the progress of a stage after training."""
-    steps, seconds = record.facts["steps"], record.facts["seconds"]
-    watch(Progress(steps, steps, seconds, math.nan, ended=True, final_task=FinalTask(stage, done, total)))
 
 
 def presence_trees_of(
@@ -474,7 +465,3 @@ def facts(device: torch.device, schema: Schema | Inference | StrPath | None) -> 
         "schema": schema_name,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _unwatched(progress: Progress) -> None:
-    pass

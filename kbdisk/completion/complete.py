@@ -213,8 +213,8 @@ class Completing(Iterator[Completion]):
             if ruled_field.why_not in (AXIOM, LABEL):
                 continue
             row = self.summary.row(ruled_field)
-            if confidence < self.decider.minimum:
-                if ruled.presence < self.decider.minimum:
+            if why_not := ruled.why_not(self.decider.minimum):
+                if why_not == ABSENT:
                     draft.improbable.add(path)
                 continue
             provenance = Provenance(

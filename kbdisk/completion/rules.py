@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Any, NamedTuple
 
+from kbdisk.completion.decide import ABSENT, below
 from kbdisk.completion.missingness import ALL_HAVE_IT, MissingnessTree, Sample, one_leaf
 from kbdisk.entity import Date, Entity, Link, Path, Quantity, Text
 from kbdisk.experts.rule_columns import values_of
@@ -65,6 +66,12 @@ class Ruled(NamedTuple):
     def confidence(self) -> float:
         """The probability that the value is right."""
         return self.presence * self.correctness
+
+    def why_not(self, threshold: float) -> str:
+        """The reason why a threshold holds the value back; empty where it does not."""
+        if self.confidence >= threshold:
+            return ""
+        return ABSENT if self.presence < threshold else below(threshold)
 
 
 def no_presence(path: Path) -> float | None:
@@ -253,9 +260,9 @@ class RuleFiller:
                 value = value_at(values, rule.of[1])
                 if value is not None:
                     self._values[id][rule.of[1]] = value
-                self._count(rule, entity_class.name, values)
+                self._count(rule, entity_class.name, values, _applies(rule, values))
             elif rule.kind != "inverse":
-                self._count(rule, entity_class.name, values)
+                self._count(rule, entity_class.name, values, _applies(rule, values))
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):
@@ -270,10 +277,10 @@ class RuleFiller:
             self._shown.setdefault(comparable, value)
             for key in keys:
                 self._tables[rule][key][comparable] += 1
-        self._count(rule, class_name, values)
+        self._count(rule, class_name, values, bool(keys))
 
-    def _count(self, rule: Rule, class_name: str, values: Values) -> None:
-        if _applies(rule, values):
+    def _count(self, rule: Rule, class_name: str, values: Values, applies: bool) -> None:
+        if applies:
             self._applies[rule, class_name] += 1
             self._present[rule, class_name] += _has(rule.target, values)
 

@@ -77,16 +77,18 @@ def _together(rows: Sequence[Row]) -> Row:
     """One row of a property in several classes; with an error where the same was measured for all that were filled."""
     most = max(rows, key=lambda row: (row.filled, row.missing))
     measured = {(row.unit, str(row.held_out_quality)) for row in rows if row.filled}
-    every = replace(most, missing=0, filled=0, confidence_sum=0.0, members=0)
-    every.held_back, every.by_rule, every.members_by_rule = Counter(), Counter(), Counter()
-    every.members_held_back = Counter()
-    every.differs = len(measured) > 1
-    for row in rows:
-        for name in ("missing", "filled", "confidence_sum", "members"):
-            setattr(every, name, getattr(every, name) + getattr(row, name))
-        for name in ("held_back", "by_rule", "members_by_rule", "members_held_back"):
-            getattr(every, name).update(getattr(row, name))
-    return every
+    return replace(
+        most,
+        missing=sum(row.missing for row in rows),
+        filled=sum(row.filled for row in rows),
+        confidence_sum=sum(row.confidence_sum for row in rows),
+        members=sum(row.members for row in rows),
+        held_back=sum((row.held_back for row in rows), Counter()),
+        by_rule=sum((row.by_rule for row in rows), Counter()),
+        members_by_rule=sum((row.members_by_rule for row in rows), Counter()),
+        members_held_back=sum((row.members_held_back for row in rows), Counter()),
+        differs=len(measured) > 1,
+    )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from kbdisk.completion.attribution import influences_on, is_below, part_of, predictors_of, similar_entities
 from kbdisk.completion.config import CompletionConfig
-from kbdisk.completion.decide import ABSENT, Decider, Decision, below, calibration_of
+from kbdisk.completion.decide import Decider, Decision, calibration_of
 from kbdisk.completion.fields import Fields, fields_of
 from kbdisk.completion.gaps import Gap, are_nested, gaps_of
 from kbdisk.completion.member_reasons import is_about_member, why_member
@@ -157,10 +157,8 @@ class Question:
             if ruled.path == self.property_path:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
-                held_back = (
-                    "" if ruled.confidence >= THRESHOLD else ABSENT if ruled.presence < THRESHOLD else below(THRESHOLD)
-                )
-                return replace(self._exact(ruled.value, ruled.presence, ruled.correctness, reason), held_back=held_back)
+                exact = self._exact(ruled.value, ruled.presence, ruled.correctness, reason)
+                return replace(exact, held_back=ruled.why_not(THRESHOLD))
         return None
 
     def _presence_at(self, hidden: Entity, path: Path) -> float | None:

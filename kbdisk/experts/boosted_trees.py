@@ -387,7 +387,9 @@ class Task:
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
     line: Line | None = None  # of a number, where another number explains it
-    points: Tensor | None = None  # (n,) of the line; NaN where the other number is not visible
+    points: Tensor | None = (
+        None  # (n,) of the line, until it is compared to trees; NaN where the other number is not visible
+    )
 
     @classmethod
     def build(
@@ -452,12 +454,13 @@ class Task:
         """The same task without its line, where some trees are more accurate on rows (n,) that they have not learnt from."""
         if self.points is None:
             return self
-        both = rows & ~self.points.isnan()
-        if int(both.sum()) < MIN_LINE_VALUES_COMPARED:
-            return self
-        scores = trees(self.features[both])[:, 0]
-        of_trees, of_line = ((points - self.target[both]).abs().mean() for points in (scores, self.points[both]))
-        return replace(self, line=None, points=None) if bool(of_trees < of_line) else self
+        compared = rows & ~self.points.isnan()
+        tree_errors = trees(self.features[compared])[:, 0] - self.target[compared]
+        line_errors = self.points[compared] - self.target[compared]
+        is_worse = len(line_errors) >= MIN_LINE_VALUES_COMPARED and bool(
+            tree_errors.abs().mean() < line_errors.abs().mean()
+        )
+        return replace(self, line=None if is_worse else self.line, points=None)
 
     def encode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """(m,) the targets of codes (n, ...), and (n,) which codes have one: labels that are too rare have none."""

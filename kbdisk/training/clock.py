@@ -16,14 +16,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Report
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import SPARE, seconds_for
-from kbdisk.training.validation import FinalTask, Progress, Watch
+from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
 
 WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
@@ -59,7 +58,7 @@ class Clock:
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
         self.shares: Mapping[str, float] = {}
         self.after: Mapping[str, Limits] = {}
-        self.watch: Watch = _unwatched
+        self.watch: Watch = unwatched
         self.left_out: list[str] = []  # experts that there was no time for
 
     # ------------------------------------------------------------ the plan
@@ -141,13 +140,14 @@ class Clock:
         least = max(limits.least, KEPT_SHARE * self.planned[name])
         return max(min(seconds_for(limits.share, self.left, later), limits.most), least)
 
-    def leaves_out(self, name: str) -> bool:
-        """Whether there is no time for an expert after training; then it is noted as left out."""
+    def has_time_for(self, name: str) -> bool:
+        """Whether an expert after training has time. One without a share has none to miss."""
         seconds = self.seconds(name)
-        if seconds is None or seconds >= MIN_SECONDS_AFTER or not self.after[name].share:
-            return False
-        self.left_out.append(EXPERTS[name].title)
-        return True
+        return seconds is None or seconds >= MIN_SECONDS_AFTER or not self.after[name].share
+
+    def leave_out(self, *names: str) -> None:
+        """Note the experts that there was no time for."""
+        self.left_out += [EXPERTS[name].title for name in names]
 
     # ------------------------------------------------------------ what is said
 
@@ -162,16 +162,11 @@ class Clock:
             stages += [f"{spent - trained:,.0f} s of filling"] if self.fills else []
             yield f"took {spent:,.0f} s, more than the budget of {budget:,.0f} s: {', '.join(stages)}"
 
-    @contextmanager
-    def stage(self, name: str, doing: str) -> Iterator[tuple[float | None, Report]]:
-        """A stage; yields its seconds, and a function that reports its progress."""
+    def stage(self, name: str, doing: str) -> tuple[float | None, Report]:
+        """The seconds that a stage has, and the function that reports its progress."""
 
         def report(done: int, total: int) -> None:
             task = FinalTask(doing, done, total)
             self.watch(Progress(self.steps, self.steps, self.spent, math.nan, ended=True, final_task=task))
 
-        yield self.seconds(name), report
-
-
-def _unwatched(progress: Progress) -> None:
-    pass
+        return self.seconds(name), report

@@ -146,20 +146,18 @@ class Experts:
         return Sides(self.data.training, self.data.validation, self.data.complete).to(self.device)
 
     def leave_out(self) -> None:
-        """Use none."""
+        """Use no experts, as there is no time for them."""
         self.are_used = False
-        self.clock.left_out += [
-            kind.title for name, kind in experts_of("stack", "answer").items() if self.run.experts[name].share
-        ]
+        self.clock.leave_out(*(name for name in experts_of("stack", "answer") if self.run.experts[name].share))
 
     def fit(self) -> None:
         """Fit each to the training entities."""
         for name, kind in self._chosen("stack"):
             config, seed = self.run.experts[name], self.run.seed
-            with self.clock.stage(name, kind.doing) as (seconds, report):
-                self.candidates[name] = kind.load_fit()(
-                    self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
-                )
+            seconds, report = self.clock.stage(name, kind.doing)
+            self.candidates[name] = kind.load_fit()(
+                self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
+            )
 
     def _chosen(self, stage: Stage) -> list[tuple[str, ExpertKind]]:
         """The experts of a stage that have a share of the time."""
@@ -173,32 +171,32 @@ class Experts:
             return trained
         if not self.come_first:
             self.fit()
-        with clock.stage(WEIGHTS, "weighing") as (seconds, report):
-            generator = torch.Generator(self.sides.training.slot.device).manual_seed(run.seed)
-            groups = [candidates.group for candidates in self.candidates.values()]
-            stacked = stack(groups, trained.full_model, self.sides, ROUNDS, generator, seconds, report)
-            weighted = dict(zip(self.candidates, stacked, strict=True))
+        seconds, report = clock.stage(WEIGHTS, "weighing")
+        generator = torch.Generator(self.sides.training.slot.device).manual_seed(run.seed)
+        groups = [candidates.group for candidates in self.candidates.values()]
+        stacked = stack(groups, trained.full_model, self.sides, ROUNDS, generator, seconds, report)
+        weighted = dict(zip(self.candidates, stacked, strict=True))
         experts_before_refit = {
             name: group for name, group in weighted.items() if group and EXPERTS[name].keep_before_refit
         }
         trained = replace(trained, experts_before_refit=experts_before_refit)
         for name, group in weighted.items():
             if group is not None:
-                with clock.stage(f"{name} again", f"{EXPERTS[name].doing} again") as (seconds, report):
-                    trained = trained.with_experts(**{name: self.candidates[name].refitted(group, seconds, report)})
+                seconds, report = clock.stage(f"{name} again", f"{EXPERTS[name].doing} again")
+                trained = trained.with_experts(**{name: self.candidates[name].refitted(group, seconds, report)})
         for name, kind in self._chosen("answer"):
             config, seed = run.experts[name], run.seed
-            with clock.stage(name, kind.doing) as (seconds, report):
-                answers = kind.load_fit()(
-                    trained.held_out_model,
-                    trained.codec,
-                    self.sides,
-                    config=config,
-                    seed=seed,
-                    seconds=seconds,
-                    report=report,
-                )
-                trained = trained.with_experts(**{name: answers})
+            seconds, report = clock.stage(name, kind.doing)
+            answers = kind.load_fit()(
+                trained.held_out_model,
+                trained.codec,
+                self.sides,
+                config=config,
+                seed=seed,
+                seconds=seconds,
+                report=report,
+            )
+            trained = trained.with_experts(**{name: answers})
         return trained
 
 

@@ -205,6 +205,10 @@ class Progress:
 Watch = Callable[[Progress], None]
 
 
+def unwatched(progress: Progress) -> None:
+    """A watch that ignores progress."""
+
+
 def finite(number: float) -> float | None:
     """The number, or None for NaN and infinity, which JSON lacks."""
     return number if math.isfinite(number) else None

@@ -117,12 +117,13 @@ def test_a_budget_that_was_exceeded_is_reported(monkeypatch):
 
 def test_experts_without_time_are_left_out_and_named(monkeypatch):
     clock = planned(100.0, monkeypatch, presence_trees=Limits(0.1, 0.0, 60.0), link_factorization=Limits(0.0, 0.0, 9.0))
-    assert not clock.leaves_out("presence_trees")
+    assert clock.has_time_for("presence_trees")
     clock.spent = 98.9
-    assert not clock.leaves_out("presence_trees")  # it keeps most of what was planned
+    assert clock.has_time_for("presence_trees")  # it keeps most of what was planned
     monkeypatch.setattr(clocks, "KEPT_SHARE", 0.0)
-    assert clock.leaves_out("presence_trees")
-    assert not clock.leaves_out("link_factorization")  # it has no share in any case
+    assert not clock.has_time_for("presence_trees")
+    assert clock.has_time_for("link_factorization")  # it has no share in any case
+    clock.leave_out("presence_trees")
     assert list(clock.lines()) == ["no time was left for trees of presence: a longer budget has it"]
 
 
@@ -163,7 +164,8 @@ def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():
     of_all = run(1000.0, members=2)
     more = network_runs(of_all, 800.0)
     assert [own.train.seconds for own in more] == [400.0, 400.0]
-    assert [own.train.seconds for own in network_runs(of_all, 200.0)] == [200.0]  # two would be too short
+    short_runs = network_runs(of_all, 200.0)  # each of two networks would have less than MIN_NETWORK_SECONDS
+    assert [network_run.train.seconds for network_run in short_runs] == [200.0]
     assert [planned_run(of_all, own) for own in more] == network_runs(of_all)
     assert network_runs(of_all)[0].train.seconds == pytest.approx(300.0)
 
