@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 MIN_WIDTH_ONE_TABLE = 100  # columns of a terminal; a narrower one has the reasons for gaps in a table of their own
 MIN_WIDTH_NAMES = 12  # columns for the names of properties
-MAX_CLASSES_SHOWN = 8  # a table each; of more the properties of all classes are in one table
+MAX_CLASSES_SHOWN = 8  # classes that have a table each; more classes share one table
 MAX_NAMES_SHOWN = 3  # properties or reasons, in a line
-MAX_PROPERTIES_SHOWN = 20  # that gaps stay of for one reason
+MAX_PROPERTIES_SHOWN = 20  # properties that are named for one reason
 MAX_RULES_SHOWN = 10
 MAX_UNWRITTEN_SHOWN = 10
 LARGE_ERROR = 1e9  # errors from here on are shown in powers of ten

@@ -53,9 +53,7 @@ class Draft:
     leaves: dict[Path, Any] = field(default_factory=dict)  # of the filled values
     confidences: dict[Path, float] = field(default_factory=dict)  # of these leaves
     ruled: set[Path] = field(default_factory=set)  # the properties that rules filled
-    improbable: set[Path] = field(
-        default_factory=set
-    )  # those that a rule has a value for, which the entity probably lacks
+    improbable: set[Path] = field(default_factory=set)  # properties with a rule, which the entity probably lacks
 
     @property
     def closed(self) -> set[Path]:

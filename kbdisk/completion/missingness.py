@@ -1,4 +1,4 @@
-"""Missing not at random: which entities have a property, by a classification tree on their other values.
+"""A classification tree estimates which entities have a property, as values may be missing not at random.
 
 A rule was found on entities that have its target, and is known to hold for entities like these. `unc_1 = unc_2` holds for nuclides
 whose first branching ratio is below 100 %; the others have no `unc_1`. So the tree estimates the propensity score: the share of

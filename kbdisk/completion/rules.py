@@ -174,7 +174,7 @@ class RuleFiller:
         return self._trees[key]
 
     def _following(self, path: Path) -> set[Path]:
-        """A property, and those that rules compute from it, directly or not: these are missing because it is."""
+        """The property, and all properties that rules compute from it. They are missing because the property is."""
         following, before = {path}, set[Path]()
         while following != before:
             before = following
@@ -285,7 +285,7 @@ class RuleFiller:
             self._present[rule, class_name] += _has(rule.target, values)
 
     def _take_into_sample(self, class_name: str, values: Values) -> None:
-        """Take an entity into the sample of its class: a reservoir sample."""
+        """Add an entity to the reservoir sample of its class."""
         self._seen[class_name] += 1
         sample = self._samples[class_name]
         place = len(sample) if len(sample) < MAX_SAMPLED else self._random.randrange(self._seen[class_name])

@@ -74,7 +74,7 @@ class Row:
 
 
 def _together(rows: Sequence[Row]) -> Row:
-    """One row of a property in several classes; with an error where the same was measured for all that were filled."""
+    """The rows of a property in several classes, merged. The merged row has an error if all filled classes share it."""
     most = max(rows, key=lambda row: (row.filled, row.missing))
     measured = {(row.unit, str(row.held_out_quality)) for row in rows if row.filled}
     return replace(

@@ -82,7 +82,7 @@ class EstimatesOfBatch(Protocol):
     """Estimates of hidden numbers for the entities of a batch."""
 
     def rows(self, rows: Tensor) -> Estimates:
-        """Those for some entities (m,)."""
+        """The estimates for some entities (m,)."""
 
 
 class Inputs(NamedTuple):

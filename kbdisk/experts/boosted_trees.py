@@ -76,7 +76,7 @@ STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
-LATER_ROUNDS = 1  # of estimates by estimates
+LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
@@ -297,7 +297,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class TreeGroup(ExpertGroup):
-    """The trees of all properties. Where a number is hidden they read estimates, made by estimates of the numbers before."""
+    """Boosted trees of all properties. The hidden numbers that they read are imputed in rounds."""
 
     @cached_property
     def estimates(self) -> list[dict[int, Estimate]]:
@@ -318,7 +318,7 @@ class TreeGroup(ExpertGroup):
         return [first, *[later] * LATER_ROUNDS]
 
     def seen(self, batch: Batch, visible: Tensor) -> Seen:
-        """What the trees see, by the visible tokens (T,), with estimates."""
+        """The features of the visible tokens (T,), and estimates of the hidden numbers."""
         seen = super().seen(batch, visible)
         return seen._replace(estimates=EstimatedTable(seen.features, self.estimates))
 
@@ -451,7 +451,7 @@ class Task:
         )
 
     def without_worse_line(self, trees: Trees, rows: Tensor) -> Task:
-        """The same task without its line, where some trees are more accurate on rows (n,) that they have not learnt from."""
+        """The task without its line if the trees are more accurate on rows (n,) from which they have not learnt."""
         if self.points is None:
             return self
         compared = rows & ~self.points.isnan()

@@ -6,10 +6,10 @@ takes the place of the number where that is hidden. A flag for each such column 
 
 Only a number that most entities with the property have is filled: others are missing because they make no sense there.
 
-Where trees are asked, estimates are made anew from estimates (`EstimatedTable`), as a chain may have several links:
+When trees predict, hidden numbers are imputed in rounds (`EstimatedTable`), as a chain may have several links:
 
-    first    by the trees that see gaps
-    later    by the trees of the number itself, which read the estimates of the round before
+    first round    trees that see gaps predict the number
+    later rounds   the trees of the number itself read the estimates of the round before
 
 n rows   F features   f of them that one property uses   k of these that are filled
 """
@@ -112,14 +112,14 @@ class FilledColumns:
         return FilledColumns(self.columns.to(device), self.own.to(device), estimates)
 
 
-# ---------------------------------------------------------------- estimates by estimates
+# ---------------------------------------------------------------- rounds of imputation
 
 
 class EstimatedTable:
-    """The features of some entities, with estimates of hidden numbers that are made when they are first read."""
+    """The features of some entities. A hidden number is imputed when it is first read."""
 
     def __init__(self, features: Tensor, rounds: Sequence[Mapping[int, Estimate]]) -> None:
-        """`features` (n, F) are NaN where hidden; `rounds` have the estimates of columns, by all of which each may be read."""
+        """`features` (n, F) are NaN where hidden; each of the `rounds` has an estimate for each column that is imputed."""
         self.features, self.rounds = features, rounds
         self._columns: list[dict[int, Tensor]] = [{} for _ in rounds]  # (n,) NaN where nothing was read yet
 
@@ -128,7 +128,7 @@ class EstimatedTable:
         return EstimatedRows(self, rows, len(self.rounds) - 1)
 
     def codes(self, column: int, rows: Tensor, turn: int) -> Tensor:
-        """(m,) the codes of a column in some rows (m,), estimated in a round where they are hidden."""
+        """(m,) the codes of a column in some rows (m,); hidden ones are imputed by the round `turn`."""
         if turn and self.rounds[turn][column] is self.rounds[0].get(column):  # a number without trees of its own
             return self.codes(column, rows, 0)
         if column not in self._columns[turn]:

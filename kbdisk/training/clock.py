@@ -53,7 +53,7 @@ class Clock:
         self.budget: float | None = None
         self.before, self.steps = 0.0, 0  # seconds of networks of a stopped run that is resumed; steps of the networks
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
-        self.filling = 0.0  # seconds that are planned for it
+        self.filling = 0.0  # planned seconds of filling
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
         self.shares: Mapping[str, float] = {}
@@ -66,7 +66,7 @@ class Clock:
     def start(
         self, budget: float | None, watch: Watch, preparing: float = 0.0, after: Mapping[str, Limits] | None = None
     ) -> None:
-        """Training begins. `preparing`: the seconds that preparing the data took."""
+        """Plan the time that is left when training begins. `preparing`: the seconds that preparing the data took."""
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
         if budget is None:
             return
@@ -141,7 +141,7 @@ class Clock:
         return max(min(seconds_for(limits.share, self.left, later), limits.most), least)
 
     def has_time_for(self, name: str) -> bool:
-        """Whether an expert after training has time. One without a share has none to miss."""
+        """Whether an expert that is fitted after training has time. An expert without a share needs none."""
         seconds = self.seconds(name)
         return seconds is None or seconds >= MIN_SECONDS_AFTER or not self.after[name].share
 
@@ -154,7 +154,7 @@ class Clock:
     def lines(self) -> Iterator[str]:
         """A line about experts that there was no time for, and one about a budget that was exceeded by more than a little."""
         if self.left_out:
-            yield f"no time was left for {', '.join(self.left_out)}: a longer budget has it"
+            yield f"left out for lack of time: {', '.join(self.left_out)}. A longer budget includes them"
         spent, budget = self.spent, self.budget
         if budget is not None and spent > MIN_OVERRUN * budget and spent > budget + MIN_SECONDS_OVER:
             trained = self.trained or spent

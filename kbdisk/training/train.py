@@ -136,7 +136,7 @@ class Experts:
 
     @property
     def seconds_for_networks(self) -> float | None:
-        """The seconds that they leave to the networks; None without a budget."""
+        """The seconds that experts leave to the networks; None without a budget."""
         seconds = self.clock.seconds(NETWORKS)
         return None if seconds is None else max(seconds, MIN_SECONDS_LEFT)
 

@@ -124,7 +124,7 @@ def test_experts_without_time_are_left_out_and_named(monkeypatch):
     assert not clock.has_time_for("presence_trees")
     assert clock.has_time_for("link_factorization")  # it has no share in any case
     clock.leave_out("presence_trees")
-    assert list(clock.lines()) == ["no time was left for trees of presence: a longer budget has it"]
+    assert list(clock.lines()) == ["left out for lack of time: trees of presence. A longer budget includes them"]
 
 
 def test_experts_are_left_out_where_set_up_has_used_the_budget_up():
@@ -133,7 +133,10 @@ def test_experts_are_left_out_where_set_up_has_used_the_budget_up():
         SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
     )
     assert not any(trained.experts.values())
-    assert next(clock.lines()) == "no time was left for nearest neighbours, boosted trees: a longer budget has it"
+    assert (
+        next(clock.lines())
+        == "left out for lack of time: nearest neighbours, boosted trees. A longer budget includes them"
+    )
     assert trained.record.facts["steps"] > 0
 
 
