@@ -8,8 +8,8 @@ import random
 E = "http://example.org/"
 SKILLS = {"Actor": ("acting", "singing", "dancing"), "Director": ("directing", "writing", "editing")}
 COUNT, CITIES = 60, 24
-LACKING_SKILL = {5: 2, 11: 2}  # person -> how many skills are stated
 LACKING_CLASS = {3: ("Person",), 17: ("Person",), 8: ()}  # person -> the classes that are stated
+LACKING_SKILL = sorted({*range(5, COUNT, 2)} - LACKING_CLASS.keys())  # persons of whom one skill is not stated
 
 
 def kind_of(number: int) -> str:
@@ -19,12 +19,13 @@ def kind_of(number: int) -> str:
 
 def skills_of(number: int) -> tuple[str, ...]:
     """The skills that are stated."""
-    return SKILLS[kind_of(number)][: LACKING_SKILL.get(number, 3)]
+    skills = SKILLS[kind_of(number)]
+    return tuple(skill for skill in skills if number not in LACKING_SKILL or skill != missing_skill(number))
 
 
 def missing_skill(number: int) -> str:
     """The skill that a person with two lacks."""
-    return SKILLS[kind_of(number)][2]
+    return SKILLS[kind_of(number)][number // 3 % 3]
 
 
 def turtle() -> str:
@@ -47,7 +48,7 @@ def records() -> list[dict[str, object]]:
     """The persons as records."""
     return [
         {"id": f"p{number}", "side": kind_of(number), "skills": list(skills_of(number)), "born": 1940 + number % 50}
-        for number in range(2 * COUNT)
+        for number in range(COUNT)
     ]
 
 

@@ -1,17 +1,18 @@
 """Further members of sets that have some, and further classes of entities, by a linear autoencoder of the source at hand.
 
 The autoencoder (experts/linear_autoencoder.py) scores an entity by the weights of all others. So its trial needs no data that is
-kept from it. Each set is asked for a further member twice:
+kept from it. It compares the scores of two kinds of pairs of a set and a member:
 
-    whole     as it is: whatever is proposed counts as wrong, though the source may lack it
-    hidden    with a random member hidden, where it has several: right is the hidden one
+    known      a member of a set that has several, hidden while it is scored: positive
+    proposed   the likeliest members that a set does not have: unlabelled, as the source may lack them
 
-Presence, that there is a further member, is calibrated on both; correctness, that it is the proposed one, on hidden ones. The same
-trial says of which properties writing further members is a gain (decide.py).
+Presence, the probability that an entity has a member, is learnt from positive and unlabelled pairs. Known members show that a member
+fits, and not that it is missing. So this needs to know how many members are missing for each recorded one: `missing_per_recorded`
+estimates it. The same trial says of which properties writing further members is a gain (decide.py).
 
-Classes are the members of such a set, too. An entity may have none: then presence is 1, and correctness is calibrated on
-entities whose only class is hidden. Classes that it has already by the hierarchy are not proposed, nor those that exclude its
-own (`ClassRelations`).
+Classes are the members of such a set, too. An entity without any surely has one: then presence is 1, and correctness is calibrated
+on entities whose only class is hidden. Classes that an entity has already by the hierarchy are not proposed, nor those that exclude
+its own (`ClassRelations`).
 
 n sets   C members of a property
 """
@@ -24,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,15 +35,22 @@ from kbdisk.data.parse import Reading
 from kbdisk.data.superclasses import ClassRelations
 from kbdisk.data.triples import Relation, Triples
 from kbdisk.entity import CLASSES, Link, Path, show
-from kbdisk.evaluation.calibration import Calibration, Outcome
+from kbdisk.evaluation.calibration import Calibration, Outcome, UnlabelledPresence
 from kbdisk.evaluation.intervals import Key
 from kbdisk.experts.linear_autoencoder import LinearAutoencoder
 
-MAX_SETS_TRIED = 1000  # of a property
+MAX_SETS_TRIED, MAX_MEMBERS_TRIED = 500, 1000  # of a property
+MAX_RANK_TRIED = 3  # of a member among those that a set does not have: further down there are too many to try
 MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
 MIN_SCORE = 0.02  # of what is proposed
 MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out there are too few to calibrate them
 COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
+MAX_MISSING = 0.25  # members for each recorded one
+BEST_SHARE, EXCEPTIONS = 0.25, 0.03  # of known members: those that fit best; the exceptions among these
+PRIOR_ENTITIES, PRIOR_ENTITIES_OF_CLASS = (
+    4.0,
+    10.0,
+)  # with one member, and as many missing ones as there may be; as all classes have
 SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
 
 
@@ -99,11 +108,11 @@ class FurtherMembers:
             if relation is None or not autoencoder.has_members(relation):
                 continue
             sets_of_property = SetsOfProperty(
-                triples, autoencoder, relation, of_path, class_relations if path == CLASSES else None
+                triples, autoencoder, relation, of_path, readings, class_relations if path == CLASSES else None
             )
             proposed |= sets_of_property.proposed()
             outcomes += sets_of_property.outcomes(codec, random.Random(f"{seed} {path}"))
-        calibration = Calibration.fit(outcomes) if outcomes else Calibration()
+        calibration = Calibration.fit(outcomes, UnlabelledPresence) if outcomes else Calibration()
         return cls(proposed, calibration, triples, autoencoder)
 
     def best(self, id: str, path: Path, rejected: Sequence[Any] = ()) -> Proposed | None:
@@ -134,6 +143,35 @@ def without_copied_classes(triples: Triples) -> Triples:
     return triples.only(~is_class) if bool((share >= COPY_SHARE).any()) else triples
 
 
+def missing_per_recorded(sizes: Mapping[str, Sequence[int]]) -> dict[str, float]:
+    """How many members are missing for each recorded one, of each class, from the number of recorded members of each of its entities.
+
+    If each member is recorded with the same probability r, independently, this is (1 - r) / r. Of entities with a single member, as
+    many are recorded without any for each one that is recorded with it. So entities without any, beside those with one, are a bound.
+    They may have no member at all. Classes with few of either go by all classes, and these by the bound of all.
+    """
+    without = {name: sum(size == 0 for size in of_class) for name, of_class in sizes.items()}
+    with_one = {name: sum(size == 1 for size in of_class) for name, of_class in sizes.items()}
+    overall = (sum(without.values()) + MAX_MISSING * PRIOR_ENTITIES) / (sum(with_one.values()) + PRIOR_ENTITIES)
+    prior = PRIOR_ENTITIES_OF_CLASS * min(overall, MAX_MISSING)
+    return {
+        name: min((without[name] + prior) / (with_one[name] + PRIOR_ENTITIES_OF_CLASS), MAX_MISSING) for name in sizes
+    }
+
+
+def missing_by_scores(known: Sequence[float], proposed: Sequence[float], stands_for: float) -> float:
+    """How many members are missing for each recorded one, at most, by the scores of known members, each hidden, and of proposed ones.
+
+    Among the members that fit best, missing ones are as frequent as everywhere. So there are no more of them than proposed members
+    with such scores, without the exceptions that every source has: Norway is no member of the European Union.
+    """
+    if not known:
+        return 0.0
+    least = float(np.quantile(known, 1 - BEST_SHARE))
+    count = sum(score >= least for score in proposed)
+    return max(count / (stands_for * sum(score >= least for score in known)) - EXCEPTIONS, 0.0)
+
+
 class SetsOfProperty:
     """The sets of one property, or the classes of entities."""
 
@@ -143,9 +181,10 @@ class SetsOfProperty:
         autoencoder: LinearAutoencoder,
         relation: int,
         sets: Sequence[SetToExtend],
+        readings: Sequence[Reading],
         class_relations: ClassRelations | None,
     ) -> None:
-        """`class_relations` are those between classes, where these are the members."""
+        """`readings` are all of the source, `class_relations` those between classes, where these are the members."""
         self.triples, self.autoencoder, self.relation, self.sets = triples, autoencoder, relation, sets
         self.heads = torch.tensor([triples.number_of[to_extend.reading.id] for to_extend in sets], dtype=torch.long)
         of_relation = triples.numbered[triples.numbered[:, 1] == relation]
@@ -154,6 +193,18 @@ class SetsOfProperty:
         for head, _, tail in of_relation.tolist():
             self.known[head].append(tail)
         self.class_relations = class_relations
+        self.missing = self._missing(readings)  # members for each recorded one, by class
+
+    def _missing(self, readings: Iterable[Reading]) -> Mapping[str, float]:
+        """How many members are missing for each recorded one, by class."""
+        names = {to_extend.reading.class_name for to_extend in self.sets}
+        if self.class_relations is not None:  # most sources state one class, however many an entity has
+            return {"": MAX_MISSING}
+        sizes: dict[str, list[int]] = defaultdict(list)
+        for reading in readings:
+            if reading.class_name in names:
+                sizes[reading.class_name].append(len(self.known.get(self.triples.number_of[reading.id], ())))
+        return missing_per_recorded(sizes)
 
     def proposed(self) -> Iterator[tuple[tuple[str, Path], Sequence[Proposed]]]:
         """For each set its likeliest further members."""
@@ -214,18 +265,24 @@ class SetsOfProperty:
     # ------------------------------------------------------------ the trial
 
     def outcomes(self, codec: Codec, generator: random.Random) -> Iterator[Outcome]:
-        """The outcomes of the trial: of each set as it is, and with a member hidden."""
-        places = list(range(len(self.sets)))
+        """The outcomes of the trial: of members that sets do not have, and of those that they have, each hidden."""
+        places = [place for place in range(len(self.sets)) if self.known[int(self.heads[place])]]
         if len(places) > MAX_SETS_TRIED:
             places = sorted(generator.sample(places, MAX_SETS_TRIED))
-        whole = [place for place in places if self.known[int(self.heads[place])]]
-        yield from self._outcomes(codec, whole, [None] * len(whole))
-        hideable = {place: self._hideable(place) for place in whole}
-        with_hidden = [place for place in whole if hideable[place]]
-        yield from self._outcomes(codec, with_hidden, [generator.choice(hideable[place]) for place in with_hidden])
+        known = [(place, node) for place in places for node in self._hideable(place)]
+        tried = sorted(generator.sample(known, min(len(known), MAX_MEMBERS_TRIED)))
+        stands_for = len(known) / max(len(tried), 1)
+        proposed, positive = list(self._proposed_outcomes(codec, places)), list(self._known_outcomes(codec, tried))
+        yield from proposed
+        bound = MAX_MISSING
+        if self.class_relations is None:
+            bound = missing_by_scores(_presences(positive), _presences(proposed), stands_for)
+        for outcome in positive:
+            missing = min(self.missing[outcome.class_name], bound)
+            yield outcome if outcome.presence is None else outcome._replace(weight=missing * stands_for)
 
     def _hideable(self, place: int) -> list[int]:
-        """The members of a set that may be hidden: one of several; of classes each that the others do not imply."""
+        """The members of a set that may be hidden: those of several; of classes each that the others do not imply."""
         known = self.known[int(self.heads[place])]
         if self.class_relations is None:
             return known if len(known) > 1 else []
@@ -233,36 +290,60 @@ class SetsOfProperty:
         specific = self.class_relations.specific(self._visible(place))
         return [by_name[name] for name in specific if name in by_name]
 
-    def _outcomes(self, codec: Codec, places: Sequence[int], hidden: Sequence[int | None]) -> Iterator[Outcome]:
-        """The outcomes of some sets, each with a hidden member or none."""
-        heads = self.heads[places]
-        visible = [self._visible(place, node) for place, node in zip(places, hidden, strict=True)]
-        has_hidden = bool(hidden) and hidden[0] is not None
-        members, scores = self._scores(heads, visible, torch.tensor(hidden) if has_hidden else None)
-        if not len(members):
+    def _proposed_outcomes(self, codec: Codec, places: Sequence[int]) -> Iterator[Outcome]:
+        """The outcomes of the likeliest members that some sets do not have."""
+        members, scores = self._scores(self.heads[places], [self._visible(place) for place in places])
+        for place, of_set in zip(
+            places, scores.topk(min(MAX_RANK_TRIED, len(members)), 1).values.tolist(), strict=True
+        ):
+            for score in of_set:
+                if score > -torch.inf:
+                    yield self._outcome(codec, place, chance_of(score), 1.0)
+
+    def _known_outcomes(self, codec: Codec, known: Sequence[tuple[int, int]]) -> Iterator[Outcome]:
+        """The outcomes of known members, by the place of their set and their node."""
+        if not known:
             return
-        best = scores.max(1)
-        usual = self.counts[members].where(scores > -torch.inf, -1).argmax(1)
-        for place, of_set, node_hidden, score, proposed, constant in zip(
-            places,
+        nodes = torch.tensor([node for _, node in known])
+        visible = [self._visible(place, node) for place, node in known]
+        members, scores = self._scores(self.heads[[place for place, _ in known]], visible, nodes)
+        own = scores.where(members == nodes[:, None], -torch.inf).amax(1)  # -inf: nothing is learnt of a rare one
+        ranks = (scores > own[:, None]).sum(1)
+        best, usual = scores.max(1), self.counts[members].where(scores > -torch.inf, -1).argmax(1)
+        for (place, node), of_set, score, rank, best_score, best_member, constant in zip(
+            known,
             visible,
-            hidden,
+            own.tolist(),
+            ranks.tolist(),
             best.values.tolist(),
             members[best.indices].tolist(),
             members[usual].tolist(),
             strict=True,
         ):
-            reading, gap = self.sets[place]
-            is_hidden = node_hidden is not None
-            is_stated = score > -torch.inf
-            yield Outcome(
-                member_key(codec, reading.class_name, gap.path),
-                chance_of(score) if of_set else None,
-                chance_of(score) if is_stated else None,
-                float(is_stated and proposed == node_hidden) if is_hidden else None,
-                float(constant == node_hidden) if is_hidden else None,
-                class_name="" if gap.path == CLASSES else reading.class_name,
-            )
+            is_constant = float(constant == node)
+            if not of_set:
+                stated = chance_of(best_score) if best_score > -torch.inf else None
+                yield self._outcome(codec, place, None, stated, float(best_member == node), is_constant)
+            elif score > -torch.inf and rank < MAX_RANK_TRIED:
+                yield self._outcome(codec, place, chance_of(score), 1.0, 1.0, is_constant)
+
+    def _outcome(
+        self,
+        codec: Codec,
+        place: int,
+        presence: float | None,
+        correctness: float | None,
+        right: float | None = None,
+        constant: float | None = None,
+    ) -> Outcome:
+        reading, gap = self.sets[place]
+        class_name = "" if gap.path == CLASSES else reading.class_name
+        key = member_key(codec, reading.class_name, gap.path)
+        return Outcome(key, presence, correctness, right, constant, class_name=class_name)
+
+
+def _presences(outcomes: Iterable[Outcome]) -> list[float]:
+    return [outcome.presence for outcome in outcomes if outcome.presence is not None]
 
 
 def chance_of(score: float) -> float:

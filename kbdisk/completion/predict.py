@@ -181,9 +181,9 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
 
 
 def member_prediction(gap: Gap, proposed: Proposed) -> Prediction:
-    """The prediction of a further member. That an entity without a class has one is certain."""
-    estimate = Estimate(entity=0, slot=0, token=0, value=proposed.member, confidence=proposed.chance)
-    presence = proposed.chance if gap.members else None
+    """The prediction of a further member: whether an entity has it is its presence. That one without a class has one is certain."""
+    presence, correctness = (proposed.chance, 1.0) if gap.members else (None, proposed.chance)
+    estimate = Estimate(entity=0, slot=0, token=0, value=proposed.member, confidence=correctness)
     return Prediction(gap, "", presence, {gap.path: proposed.member}, {gap.path: estimate}, tokens={gap.path: 0})
 
 

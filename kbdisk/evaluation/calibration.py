@@ -55,6 +55,7 @@ MIN_CHANCE, MAX_LOG_ODDS = 1e-9, 12.0
 RECORDED_QUANTILE = 0.25  # the recorded share is this quantile of the presence of entities that have the property
 MIN_RECORDED_SHARE = 0.8
 UNRECORDED_ODDS = 1 / 3  # odds that a value is not recorded where there is one, beside where there is none
+MAX_UNLABELLED_PRESENCE = 0.97  # what is learnt without any negative outcome is never certain
 MIN_OUTCOMES = 10  # from which on anything is calibrated
 WRONG_COST = 3.0  # the loss of a wrong statement; a right one gains 1
 MIN_GAIN_IN_ERRORS = 1.64  # standard errors by which a gain has to be above 0: one-sided, 95 %
@@ -233,6 +234,30 @@ class Presence:
         )
 
 
+@dataclass(frozen=True)
+class UnlabelledPresence(Presence):
+    """Presence learnt from positive and unlabelled outcomes (Elkan and Noto 2008), of each property by itself.
+
+    The outcomes with a property are positive. Those without one are unlabelled: some of these have it too, and the weights of the
+    positive ones add up to their number. Then presence is the odds of being a positive outcome.
+    """
+
+    lines: Mapping[Key, Line] = field(default_factory=dict)
+
+    def __call__(self, key: Key, presence: float | None, class_name: str = "", *, has_place: bool = False) -> float:
+        if presence is None:
+            return 1.0
+        positive = self.lines.get(key, self.line)(key, presence, class_name)
+        return min(positive / max(1 - positive, MIN_CHANCE), MAX_UNLABELLED_PRESENCE)
+
+    @classmethod
+    def fit(cls, outcomes: Sequence[Outcome]) -> Self:
+        by_property: dict[Key, list[Outcome]] = {}
+        for outcome in outcomes:
+            by_property.setdefault(outcome.property, []).append(outcome)
+        return cls(lines={key: Presence.fit(of_property).line for key, of_property in by_property.items()})
+
+
 class _Data(NamedTuple):
     """The data that a line is fitted to. Parameters: intercept, slope, and an offset for each of K properties."""
 
@@ -360,14 +385,14 @@ class Calibration:
     statements: Mapping[Key, Sequence[Statement]] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, outcomes: Sequence[Outcome]) -> Self:
+    def fit(cls, outcomes: Sequence[Outcome], presence_kind: type[Presence] = Presence) -> Self:
         """Fit to the outcomes of a trial of completion on held-out values: `kbdisk.completion.trial.outcomes_of`."""
-        presence, correctness = Presence.fit(outcomes), fit_correctness(outcomes)
+        presence, correctness = presence_kind.fit(outcomes), fit_correctness(outcomes)
         fold = _folds(len(outcomes))
         statements: dict[Key, list[Statement]] = {}
         for held_out in range(FOLDS):
             training = [outcome for outcome, number in zip(outcomes, fold, strict=True) if number != held_out]
-            without = cls(Presence.fit(training), fit_correctness(training))
+            without = cls(presence_kind.fit(training), fit_correctness(training))
             for outcome, number in zip(outcomes, fold, strict=True):
                 if number == held_out:
                     statements.setdefault(outcome.property, []).append(without.judged(outcome))

@@ -14,7 +14,14 @@ from kbdisk.api.source import LoadedSource
 from kbdisk.api.train import run_of, untrained_model
 from kbdisk.completion.answers import REJECTED, Answer, Answers
 from kbdisk.completion.complete import complete
-from kbdisk.completion.members import FurtherMembers, without_copied_classes
+from kbdisk.completion.members import (
+    EXCEPTIONS,
+    MAX_MISSING,
+    FurtherMembers,
+    missing_by_scores,
+    missing_per_recorded,
+    without_copied_classes,
+)
 from kbdisk.completion.why import why
 from kbdisk.data.superclasses import ClassRelations
 from kbdisk.data.triples import Relation, Triples
@@ -78,6 +85,33 @@ def test_filling_all_gaps_adds_no_more_members_than_the_default(rdf):
         for completing in (likely, everything)
     )
     assert likely_members == all_members
+
+
+def test_members_that_few_lack_are_exceptions_and_held_back():
+    lines = [f"<{E}e{n}> <{E}side> <{E}s{n % 2}> ; <{E}likes> <{E}a{n % 2}>, <{E}b{n % 2}> ." for n in range(100)]
+    lines += [f"<{E}f{n}> <{E}side> <{E}s0> ; <{E}likes> <{E}a0> ." for n in range(2)]
+    completing = complete(*source_of("\n".join(lines), "turtle"))
+    assert not filled_of(completing)
+    [row] = [row for row in completing.summary.rows.values() if row.path == ("likes",)]
+    assert row.members_held_back.total() >= 2
+
+
+def test_entities_without_members_bound_how_many_members_are_missing():
+    sizes = {"Often": [1] * 900 + [2] * 50 + [0] * 90, "Always": [1] * 900 + [2] * 50, "Large": [9] * 20}
+    missing = missing_per_recorded(sizes)
+    assert missing["Often"] == pytest.approx(90 / 900, rel=0.1)  # a class of its own hardly changes it
+    assert missing["Always"] < 0.001
+    assert missing["Always"] < missing["Large"] < missing["Often"]  # a class that says nothing goes by all
+    assert missing_per_recorded({"Large": [9] * 20})["Large"] == MAX_MISSING
+    assert missing_per_recorded({"Rare": [0] * 1000 + [1] * 10})["Rare"] == MAX_MISSING
+
+
+def test_proposed_members_that_fit_as_well_as_known_ones_bound_it_too():
+    known = [0.1] * 300 + [0.9] * 100
+    assert missing_by_scores(known, [0.1] * 900 + [0.9] * 23, 1.0) == pytest.approx(0.23 - EXCEPTIONS)
+    assert missing_by_scores(known, [0.1] * 900 + [0.9] * 23, 10.0) == 0.0  # each known one stands for ten
+    assert missing_by_scores(known, [0.1] * 900, 1.0) == 0.0
+    assert missing_by_scores([], [0.9], 1.0) == 0.0
 
 
 def test_members_that_nothing_tells_are_held_back():

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import examples
 
-from kbdisk.evaluation.calibration import Calibration, Line, Outcome, Reliability, Statement, log_odds
+from kbdisk.evaluation.calibration import (
+    MAX_UNLABELLED_PRESENCE,
+    Calibration,
+    Line,
+    Outcome,
+    Reliability,
+    Statement,
+    UnlabelledPresence,
+    log_odds,
+)
 
 A, B, C = ("T", "a"), ("T", "b"), ("", "c.year")
 
@@ -69,6 +78,18 @@ def outcomes(key, right, constant, count, correctness=0.9, presence=0.95) -> lis
 
 def lacking(key, count, presence) -> list[Outcome]:
     return [Outcome(key, presence, 0.9, None, None)] * count
+
+
+def test_presence_from_positive_and_unlabelled_outcomes_is_the_share_of_those_that_are_positive():
+    # a fifth of the unlabelled ones is positive; a positive one has the score .8 in three of four cases, a negative one in one of four
+    positive = [Outcome(A, 0.8 if n % 4 else 0.2, 1.0, 1.0, 0.0, weight=0.5) for n in range(400)]
+    unlabelled = [Outcome(A, 0.8 if n < 150 + 200 else 0.2, 1.0, None, None) for n in range(1000)]
+    presence = UnlabelledPresence.fit([*positive, *unlabelled])
+    assert presence(A, 0.8) == pytest.approx(150 / 350, abs=0.02)
+    assert presence(A, 0.2) == pytest.approx(50 / 650, abs=0.02)
+    assert presence(A, None) == 1.0
+    certain = UnlabelledPresence.fit([*positive, *unlabelled[:10]])
+    assert certain(A, 0.8) == MAX_UNLABELLED_PRESENCE
 
 
 def test_a_property_whose_statements_are_right_and_whose_constant_is_not_is_worth_filling():
