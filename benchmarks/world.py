@@ -77,7 +77,8 @@ class World:
             return index * self.stride
         slots = _slots()[class_name]
         other = index // len(slots) * PERIOD + slots[index % len(slots)]
-        return other + 1 + np.minimum(other // (self.stride - 1), self.countries - 1)
+        countries_before = 1 + np.minimum(other // (self.stride - 1), self.countries - 1)
+        return np.asarray(other + countries_before)
 
     def members(self, class_name: str, start: int, stop: int) -> Members:
         """The entities of a class with numbers from start to before stop."""
@@ -140,8 +141,10 @@ class Members:
     def normal(self, name: str) -> IntArray:
         """Nearly normal numbers of variance 1, in thousandths: sums of four uniform numbers, from -3464 to 3464."""
         bits, low = self.bits(name), np.uint64(0xFFFF)
-        total = sum(((bits >> np.uint64(shift)) & low).astype(np.int64) for shift in (0, 16, 32, 48))
-        return (total - SUM_MEAN) * UNIT // SUM_SD
+        total = np.full(len(self), -SUM_MEAN, dtype=np.int64)
+        for shift in (0, 16, 32, 48):
+            total += ((bits >> np.uint64(shift)) & low).astype(np.int64)
+        return total * UNIT // SUM_SD
 
     def skewed(self, name: str, count: int) -> IntArray:
         """Numbers from 0 to before count, small ones more often: the cube of a uniform number."""
@@ -187,7 +190,7 @@ class Members:
             if gap.high is not None:
                 is_within &= driver < gap.high
             rate = np.where(is_within, gap.rate_within, rate)
-        return self.uniform(f"gap of {property.name}", UNIT) < rate
+        return np.asarray(self.uniform(f"gap of {property.name}", UNIT) < rate)
 
     def is_member_missing(self, property: SetOf) -> BoolArray:
         """Whether each member of a set is left out, apart from sets that are missing as a whole."""
@@ -521,7 +524,8 @@ class LinkSet(SetOf):
 
     def values(self, members: Members) -> IntArray:
         """The members; each is within seven places of another distance."""
-        count, columns = members.world.count(members.class_name), []
+        count = members.world.count(members.class_name)
+        columns: list[IntArray] = []
         for place in range(self.width):
             near = (members.index + 1 + 7 * place + members.uniform(f"{self.name} {place}", 7)) % count
             is_member = (members.uniform(f"{self.name} {place} there", 2) == 0) & (near != members.index)
@@ -720,11 +724,11 @@ CLASSES: Mapping[str, WorldClass] = {
             Boolean("listed", _level(2, size=900, age=430), 50),
             Number("profitMargin", _linear(80, wealth=50), 15, gap=Gap(None, "listed", None, 1, 500), decimals=1),
             Category("legalForm", _level(4, size=900, wealth=430), 100, labels=("cooperative", "corporation", "partnership", "sole trader")),
-            Category("rating", _level(5, wealth=-900, size=-430), 120, gap=Gap(None, "listed", None, 1, 450), labels=GRADES),
+            Category("creditRating", _level(5, wealth=-900, size=-430), 120, gap=Gap(None, "listed", None, 1, 450), labels=GRADES),
             LogQuantity("officeArea", _linear(3600, size=550), 150, unit="m2"),
             LogNumber("patents", _linear(2500, size=500, wealth=400), 200, gap=Gap(None, "employees", None, 2000, 600)),
             Category("workingLanguage", _through("headquarters", "language"), 100, labels=LANGUAGES),
-            Number("satisfaction", _linear(650, wealth=80, size=-50), 40, decimals=1),
+            Number("satisfaction", _linear(600, wealth=60, size=-40), 30, decimals=1),
             Number("marketShare", _linear(300, size=50), 15, gap=Gap(None, "employees", None, 2200, 450), decimals=1),
             Quantity("turnover", _linear(180, wealth=-30), 12, decimals=1, unit="%"),
             LabelSet("markets", Category("markets", _own(""), 0, labels=CONTINENTS), centre=_level(6, wealth=1000)),

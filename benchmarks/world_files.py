@@ -1,7 +1,8 @@
 """Writes a world block by block, in memory that does not grow: the given values, the hidden ones beside them, and what is known of it.
 
 OUT              JSON Lines or N-Triples: the entities in the order of their numbers, with values missing
-OUT.hidden.tsv   the values that are missing, as `python -m benchmarks kb --hidden` reads them
+OUT.hidden.tsv   the single values that are missing, as `python -m benchmarks kb --hidden` reads them
+OUT.members.tsv  the members of sets that are missing, in the same form
 OUT.world.json   of every property: its kind, its gaps, the error of the best predictor and that of the constant
 
 With shards OUT is a folder: each shard is a file of the given values with the hidden ones beside it. The shards one after the
@@ -11,12 +12,13 @@ other are the bytes of the one file.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from benchmarks.progress import Report
 from benchmarks.world import (
     CLASSES,
     UNIT,
+    Category,
     Day,
     LabelSet,
     LinkSet,
@@ -43,19 +46,28 @@ from kbdisk.loaders.files import COMPRESSED, compressing, compression_of, withou
 
 BLOCK = 4096  # entities at a time
 SAMPLE = 20_000  # entities of a class, of which errors of constants and shares of missing values are measured
+GZIP_LEVEL = 1  # a third of the time of the usual level, for files half as large again
 SUBJECT = "\0"  # stands for the entity in a line, until the line is complete
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
-SHARD = re.compile(r"part-\d{5}\.(jsonl|nt)(\.(gz|bz2|zst))?(\.hidden\.tsv(\.gz)?)?")
+SHARD = re.compile(r"part-\d{5}\.(jsonl|nt)(\.(gz|bz2|zst))?(\.(hidden|members)\.tsv(\.gz)?)?")
 
 
 # ---------------------------------------------------------------- formats
 
 
 class Ends(NamedTuple):
-    """What stands before and after the texts of a property, given or hidden."""
+    """What stands before and after the text of a value, given or hidden."""
 
     before: str
+    after: str
+
+
+class SetEnds(NamedTuple):
+    """What stands before the texts of a set's members, between them and after them."""
+
+    before: str
+    between: str
     after: str
 
 
@@ -75,10 +87,10 @@ class JsonLines:
         before, after = property.json()
         return Ends(f', "{property.name}": {before}', after)
 
-    def given_set(self, property: Property, texts: list[str]) -> str:
-        """The members of a set; nothing where there are none."""
+    def given_set(self, property: Property) -> SetEnds:
+        """The members of a set."""
         before, after = property.json()
-        return f', "{property.name}": [{", ".join(f"{before}{text}{after}" for text in texts)}]' if texts else ""
+        return SetEnds(f', "{property.name}": [{before}', f"{after}, {before}", f"{after}]")
 
     def hidden(self, property: Property) -> Ends:
         """A line of a hidden value."""
@@ -104,10 +116,10 @@ class NTriples:
         before, after = property.rdf()
         return Ends(f"<{BASE}{SUBJECT}> <{BASE}{property.name}> {before}", f"{after} .\n")
 
-    def given_set(self, property: Property, texts: list[str]) -> str:
+    def given_set(self, property: Property) -> SetEnds:
         """A triple for each member."""
         before, after = self.given(property)
-        return "".join(f"{before}{text}{after}" for text in texts)
+        return SetEnds(before, f"{after}{before}", after)
 
     def hidden(self, property: Property) -> Ends:
         """A line of a hidden value."""
@@ -134,25 +146,36 @@ def format_of(out: Path, *, is_folder: bool = False) -> JsonLines | NTriples:
 # ---------------------------------------------------------------- lines
 
 
-def lines(world: World, format: JsonLines | NTriples, start: int, stop: int) -> tuple[list[str], list[str]]:
-    """The given and the hidden values of the entities from start to before stop: a text for each entity."""
-    given, hidden = [""] * (stop - start), [""] * (stop - start)
+class Lines(NamedTuple):
+    """The text of each entity: its given values, its hidden single values, its hidden members of sets."""
+
+    given: list[str]
+    hidden: list[str]
+    members: list[str]
+
+
+def lines(world: World, format: JsonLines | NTriples, start: int, stop: int) -> Lines:
+    """The texts of the entities from start to before stop."""
+    given, hidden, hidden_members = ([""] * (stop - start) for _ in range(3))
     for class_name in CLASSES:
         members = world.members(class_name, start, stop)
         places = (members.numbers - start).tolist()
         if not places:
             continue
-        columns, hidden_lines = [], [""] * len(places)
+        columns: list[list[str]] = []
+        singles, sets = [""] * len(places), [""] * len(places)
         for property in CLASSES[class_name].properties:
-            write = _write_set if isinstance(property, SetOf) else _write_single
-            columns.append(write(members, property, format, hidden_lines))
+            if isinstance(property, SetOf):
+                columns.append(_write_set(members, property, format, sets))
+            else:
+                columns.append(_write_single(members, property, format, singles))
         begin, end = format.begin(class_name), format.end
-        rows = zip(places, zip(*columns, strict=True), hidden_lines, strict=True)
-        for place, fragments, hidden_line in rows:
+        for place, fragments, single, of_sets in zip(places, zip(*columns, strict=True), singles, sets, strict=True):
             subject = f"e{start + place}"
             given[place] = f"{begin}{''.join(fragments)}{end}".replace(SUBJECT, subject)
-            hidden[place] = hidden_line.replace(SUBJECT, subject)
-    return given, hidden
+            hidden[place] = single.replace(SUBJECT, subject)
+            hidden_members[place] = of_sets.replace(SUBJECT, subject)
+    return Lines(given, hidden, hidden_members)
 
 
 def _write_single(
@@ -171,20 +194,20 @@ def _write_single(
     return fragments
 
 
-def _write_set(
-    members: Members, property: Property, format: JsonLines | NTriples, hidden_lines: list[str]
-) -> list[str]:
+def _write_set(members: Members, property: SetOf, format: JsonLines | NTriples, hidden_lines: list[str]) -> list[str]:
     """The same of a set, of which single members may be missing."""
-    assert isinstance(property, SetOf)
     values = members.value(property.name)
     missing = members.is_missing(property)[:, None] | members.is_member_missing(property)
+    before, between, after = format.given_set(property)
     fragments = [
-        format.given_set(property, texts) for texts in _member_texts(members.world, property, values, ~missing)
+        f"{before}{between.join(texts)}{after}" if texts else ""
+        for texts in _member_texts(members.world, property, values, ~missing)
     ]
     before, after = format.hidden(property)
+    between = f"{after}{before}"
     for row, texts in enumerate(_member_texts(members.world, property, values, missing)):
         if texts:
-            hidden_lines[row] += "".join(f"{before}{text}{after}" for text in texts)
+            hidden_lines[row] += f"{before}{between.join(texts)}{after}"
     return fragments
 
 
@@ -232,7 +255,7 @@ class WorldFiles:
 
     def refuse_existing(self) -> None:
         """WriteError where a file stands in the way."""
-        for file in (self.out, self.description, *([] if self.shards else [hidden_file(self.out)])):
+        for file in (self.out, self.description, *([] if self.shards else hidden_files(self.out))):
             if file.exists() and not (self.shards and file == self.out and file.is_dir() and not any(file.iterdir())):
                 raise WriteError(str(file), "exists already. Say --force to replace it.")
 
@@ -241,17 +264,17 @@ class WorldFiles:
         format = format_of(self.out, is_folder=self.shards is not None)
         if self.shards is not None:
             _make_folder(self.out)
-        written = set()
+        written: set[Path] = set()
         for file, start, stop in self.given_files():
             with contextlib.ExitStack() as files:
-                given, hidden = (files.enter_context(_compressed(path)) for path in (file, hidden_file(file)))
+                streams = [files.enter_context(_compressed(path)) for path in (file, *hidden_files(file))]
                 for first in range(start, stop, BLOCK):
                     last = min(first + BLOCK, stop)
-                    for stream, texts in zip((given, hidden), lines(self.world, format, first, last), strict=True):
+                    for stream, texts in zip(streams, lines(self.world, format, first, last), strict=True):
                         stream.write("".join(texts).encode())
                     if report is not None:
                         report(last, self.world.entities)
-            written |= {file, hidden_file(file)}
+            written.update((file, *hidden_files(file)))
         with writing(self.description) as stream:
             stream.write(json.dumps(describe(self.world), indent=1).encode() + b"\n")
         if self.shards is not None:
@@ -260,9 +283,10 @@ class WorldFiles:
                     file.unlink()
 
 
-def hidden_file(file: Path) -> Path:
-    """The file of hidden values beside one of given ones, compressed by gzip where that is compressed."""
-    return file.with_name(f"{file.name}.hidden.tsv{'.gz' if compression_of(file.name) else ''}")
+def hidden_files(file: Path) -> tuple[Path, Path]:
+    """The files of hidden values and of hidden members beside one of given values, gzipped where that is compressed."""
+    suffix = ".gz" if compression_of(file.name) else ""
+    return file.with_name(f"{file.name}.hidden.tsv{suffix}"), file.with_name(f"{file.name}.members.tsv{suffix}")
 
 
 def _make_folder(folder: Path) -> None:
@@ -274,8 +298,14 @@ def _make_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _compressed(file: Path) -> Iterator[BinaryIO]:
-    with writing(file) as stream, compressing(stream, compression_of(file.name)) as compressed:
-        yield compressed
+    kind = compression_of(file.name)
+    with writing(file) as stream:
+        if kind == "gz":
+            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=GZIP_LEVEL, mtime=0) as fast:
+                yield cast(BinaryIO, fast)
+        else:
+            with compressing(stream, kind) as compressed:
+                yield compressed
 
 
 # ---------------------------------------------------------------- what is known
@@ -300,7 +330,7 @@ def describe_property(sample: Members, property: Property) -> dict[str, Any]:
     kind = property.member if isinstance(property, SetOf) else property
     if isinstance(kind, LinkTo):
         facts["target"] = kind.target
-    elif hasattr(kind, "labels"):
+    elif isinstance(kind, Category):
         facts["labels"] = [*kind.labels]
     values = sample.value(property.name)
     if isinstance(property, Single):
@@ -344,10 +374,11 @@ def _describe_gap(sample: Members, property: Property) -> dict[str, Any]:
             for name, bound in bounds.items()
             if bound is not None
         }
-        if hasattr(driver, "labels"):
-            chosen = driver.labels[gap.low or 0 : gap.high]
-            texts = {"among": [*chosen]}
-        facts["where"] = {"property": gap.driver, **texts, "rate": gap.rate_within / UNIT}
+        if isinstance(driver, Category):
+            facts["where"] = {"property": gap.driver, "among": [*driver.labels[gap.low : gap.high]]}
+        else:
+            facts["where"] = {"property": gap.driver, **texts}
+        facts["where"]["rate"] = gap.rate_within / UNIT
     return facts
 
 
