@@ -339,7 +339,7 @@ def describe_property(sample: Members, property: Property) -> dict[str, Any]:
         facts |= {
             "measure": name, "noise": property.noise / (UNIT if name == "error rate" else scale),
             "least_error": _short(error / scale), "constant_error": _short(constant / scale),
-            "least_ratio": _short(error / constant),
+            "least_ratio": _short(error / constant) if constant else None,
         }  # fmt: skip
     elif isinstance(property, SetOf):
         facts |= {"members": _short(float((values >= 0).sum(axis=1).mean()))}
