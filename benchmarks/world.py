@@ -251,17 +251,17 @@ class Single(Property):
     centre: Centre
     noise: int  # a standard deviation; of labels and links the share of values that are drawn anew, in thousandths
 
-    def constant_error(self, values: IntArray) -> float:
-        """The mean error of the best constant."""
-        return float(np.abs(values - np.median(values)).mean())
+    def costs(self, values: IntArray, predictions: IntArray | int) -> npt.NDArray[np.float64]:
+        """The error of each prediction: its distance from the value."""
+        return np.asarray(np.abs(values - predictions), dtype=np.float64)
+
+    def constant(self, values: IntArray) -> int:
+        """The best constant prediction: the median."""
+        return int(np.sort(values)[len(values) // 2])
 
     def error(self, members: Members) -> float:
         """The mean error of the centre, which is the least of any predictor that knows the latent variables."""
         return mean_absolute_noise(self.noise)
-
-    def measured_error(self, members: Members) -> float:
-        """The mean error of the centre on some entities."""
-        return float(np.abs(members.value(self.name) - members.centre(self.name)).mean())
 
     def values(self, members: Members) -> IntArray:
         """The centre with normal noise."""
@@ -395,13 +395,14 @@ class Category(Single):
         """The error rate of the centre."""
         return self.noise / UNIT * (1 - 1 / len(self.labels))
 
-    def measured_error(self, members: Members) -> float:
-        """The error rate of the centre on some entities."""
-        return float((members.value(self.name) != members.centre(self.name)).mean())
+    def costs(self, values: IntArray, predictions: IntArray | int) -> npt.NDArray[np.float64]:
+        """1 for each wrong prediction."""
+        return np.not_equal(values, predictions).astype(np.float64)
 
-    def constant_error(self, values: IntArray) -> float:
-        """The error rate of the most frequent label."""
-        return 1 - float(np.unique(values, return_counts=True)[1].max() / len(values))
+    def constant(self, values: IntArray) -> int:
+        """The most frequent label."""
+        labels, counts = np.unique(values, return_counts=True)
+        return int(labels[counts.argmax()])
 
     def texts(self, world: World, values: IntArray) -> list[str]:
         """The labels."""
@@ -446,8 +447,8 @@ class LinkTo(Category):
         return drawn if self.noise == UNIT else np.where(is_noise, drawn, members.centre(self.name))
 
     def error(self, members: Members) -> float:
-        """The error rate of the centre on some entities; of links that depend on nothing that of the constant."""
-        return self.constant_error(members.value(self.name)) if self.noise == UNIT else self.measured_error(members)
+        """The error rate of the centre on these entities."""
+        return float(self.costs(members.value(self.name), members.centre(self.name)).mean())
 
     def texts(self, world: World, values: IntArray) -> list[str]:
         """The numbers of the entities."""
@@ -467,7 +468,7 @@ class LinkTo(Category):
 
 
 def _free_link(name: str, target: str, gap: Gap | None = None) -> LinkTo:
-    """A link that depends on nothing."""
+    """A link that depends on nothing; its centre is the entity that most links lead to."""
     return LinkTo(name, lambda members: np.zeros_like(members.index), UNIT, gap=gap or Gap(), target=target)
 
 

@@ -335,12 +335,17 @@ def describe_property(sample: Members, property: Property) -> dict[str, Any]:
     values = sample.value(property.name)
     if isinstance(property, Single):
         scale, name = scale_of(property)
-        error, constant = property.error(sample), property.constant_error(values)
+        missing = sample.is_missing(property)
+        centre_costs = property.costs(values, sample.centre(property.name))
+        constant_costs = property.costs(values, property.constant(values[~missing] if not missing.all() else values))
         facts |= {
-            "measure": name, "noise": property.noise / (UNIT if name == "error rate" else scale),
-            "least_error": _short(error / scale), "constant_error": _short(constant / scale),
-            "least_ratio": _short(error / constant) if constant else None,
-        }  # fmt: skip
+            "measure": name,
+            "noise": property.noise / (UNIT if name == "error rate" else scale),
+            **_errors(property.error(sample) / scale, float(constant_costs.mean()) / scale),
+        }
+        if missing.any():
+            centre_costs, constant_costs = centre_costs[missing], constant_costs[missing]
+            facts["hidden"] = _errors(float(centre_costs.mean()) / scale, float(constant_costs.mean()) / scale)
     elif isinstance(property, SetOf):
         facts |= {"members": _short(float((values >= 0).sum(axis=1).mean()))}
         if isinstance(property, LabelSet):
@@ -349,6 +354,11 @@ def describe_property(sample: Members, property: Property) -> dict[str, Any]:
             facts["width"] = property.width
         facts["missing_members"] = property.member_gap_rate / UNIT
     return facts | {"missing": _describe_gap(sample, property)}
+
+
+def _errors(least: float, constant: float) -> dict[str, Any]:
+    ratio = _short(least / constant) if constant else None
+    return {"least_error": _short(least), "constant_error": _short(constant), "least_ratio": ratio}
 
 
 def scale_of(property: Single) -> tuple[float, str]:
