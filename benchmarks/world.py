@@ -29,7 +29,6 @@ from benchmarks.generator import BASE
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-MIN_ENTITIES = 100
 MAX_COUNTRIES = 200
 PERIOD = 100  # of entities that are no countries, after which the sequence of their classes repeats
 OF_A_PERIOD = {"City": 8, "Company": 14, "Product": 24, "Person": 54}

@@ -222,11 +222,11 @@ def test_a_compressed_world_has_the_same_content(tmp_path, run):
 
 
 def test_memory_does_not_grow_with_the_number_of_entities(tmp_path, monkeypatch):
-    monkeypatch.setattr(world_files, "BLOCK", 100)
+    monkeypatch.setattr(world_files, "BLOCK", 400)
     monkeypatch.setattr(world_files, "SAMPLE", 100)
     peaks = []
     WorldFiles(World(500), tmp_path / "warm.jsonl").write()
-    for entities in (400, 4000):
+    for entities in (800, 4000):
         tracemalloc.start()
         WorldFiles(World(entities), tmp_path / f"{entities}.jsonl").write()
         peaks.append(tracemalloc.get_traced_memory()[1])
