@@ -443,6 +443,49 @@ def generate(out: Path, **options: Any) -> None:
     TerminalProgress(options["quiet"]).say(f"wrote {out}, and the truth to {truth}")
 
 
+@main.command("world")
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.option(
+    "--entities",
+    metavar="N",
+    type=click.IntRange(min=100, max=1_000_000_000),
+    default=10_000,
+    show_default=True,
+    help="How many entities.",
+)
+@click.option(
+    "--shards",
+    metavar="K",
+    type=click.IntRange(min=1, max=99_999),
+    help="Write K files into the folder OUT: part-00000.jsonl and so on.  [default: one file]",
+)
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Another seed is another source.")
+@click.option("--force", is_flag=True, help="Replace OUT.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+def world(out: Path, **options: Any) -> None:
+    """Make a source of any size of which the truth is known.
+
+    Writes JSON Lines (OUT ends in .jsonl) or N-Triples (.nt), compressed if it ends in .gz, .bz2 or .zst as well. Memory
+    does not grow with N. Beside OUT it writes OUT.hidden.tsv, the values that are missing, for kb --hidden, and
+    OUT.world.json: of each property its gaps, the least error of any predictor, and that of the constant.
+
+    \b
+    python -m benchmarks world world.jsonl --entities 1000000
+    python -m benchmarks world world.nt.gz --entities 10000000 --shards 64
+    python -m benchmarks kb world.jsonl --hidden world.jsonl.hidden.tsv
+    """  # fmt: skip
+    from benchmarks.world import World
+    from benchmarks.world_files import WorldFiles
+
+    files = WorldFiles(World(options["entities"], options["seed"]), out, options["shards"])
+    if not options["force"]:
+        files.refuse_existing()
+    progress = TerminalProgress(options["quiet"])
+    with progress.counting(out.name) as report:
+        files.write(report)
+    progress.say(f"wrote {out}, hidden values beside it, and what is known to {files.description}")
+
+
 # ---------------------------------------------------------------- benchmarks with a command line of their own
 
 
