@@ -20,11 +20,13 @@ Each shard has the same bytes by whichever engine, as nothing is carried over fr
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import json
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -41,7 +43,16 @@ from kbdisk.completion.answers import REVIEWED
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.provenance import fingerprint
 from kbdisk.entity import Path
-from kbdisk.errors import ConfigError, KBDiskError, KBDiskWarning, LoadError, WriteError, option_name, setting
+from kbdisk.errors import (
+    ConfigError,
+    KBDiskError,
+    KBDiskWarning,
+    LoadError,
+    WriteError,
+    messages_for_shell,
+    option_name,
+    setting,
+)
 from kbdisk.jsonio import dump_json, load_json
 from kbdisk.loaders import load
 from kbdisk.loaders.files import BEFORE, SIDECAR, refuse_long_names, refuse_odd, sidecar_of
@@ -345,6 +356,8 @@ def complete_shards(
     if engine != "ray" and (workers is not None or address is not None):
         name = option_name("address" if workers is None else "workers")
         raise ConfigError(name, f"is for Ray. Say {setting('engine', 'ray')}, or leave it out.")
+    if engine == "ray":
+        _ray()
     if shapes is not None:
         read_constraints(os.fspath(shapes), report or (lambda line: None))
     settings = _settings(model, chosen, reading or {}, shapes, insert)
@@ -533,6 +546,114 @@ class Processes:
         return {source: result for part in parts for source, result in part.items()}
 
 
+# ---------------------------------------------------------------- workers of Ray
+
+
+class RayWorker(ShardWorker):
+    """A worker in a process of Ray. Ray restarts it where its process is lost, and gives it its shard again."""
+
+    def __init__(self, job: BulkJob) -> None:
+        with contextlib.suppress(OSError):  # another machine may lack the folder: then names have to be absolute
+            os.chdir(job.folder)
+        super().__init__(job)
+
+    def is_ready(self) -> bool:
+        """Whether the model is open."""
+        return True
+
+    def complete(self, shard: Shard) -> ShardResult:
+        """Complete a shard; its warnings go with its result, as nobody reads the output of a worker."""
+        with warnings.catch_warnings(record=True) as caught, self.messages():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", KBDiskWarning)
+            result = super().complete(shard)
+        return replace(result, warnings=tuple(str(warning.message) for warning in caught))
+
+    def messages(self) -> contextlib.AbstractContextManager[None]:
+        """Messages name options as those of the process that has begun the job."""
+        return messages_for_shell() if self.job.is_for_shell else contextlib.nullcontext()
+
+
+def _complete_with_ray(
+    job: BulkJob, shards: Sequence[Shard], workers: int | None, address: str | None
+) -> Iterator[ShardResult]:
+    """Complete shards by actors of Ray, each with the model. A worker gets its next shard when it is done with one."""
+    waiting: deque[Shard] = deque()
+    for shard in shards:
+        if (finished := _finished_result(job, shard)) is None:
+            waiting.append(shard)
+        else:
+            yield finished
+    if not waiting:
+        return
+    ray = _ray()
+    with _connected(ray, workers, address):
+        count = min(workers or int(ray.cluster_resources().get("CPU", 1)), len(waiting))
+        gpus = 1 if job.device.startswith("cuda") else 0
+        actor_class = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=MAX_RETRIES)(RayWorker)
+        actors = [actor_class.remote(job) for _ in range(count)]
+        running: dict[Any, tuple[Any, Shard | None]] = {actor.is_ready.remote(): (actor, None) for actor in actors}
+        problem = ""
+        while running and (waiting or any(shard is not None for _, shard in running.values())):
+            [ready], _ = ray.wait(list(running), num_returns=1)
+            actor, shard_done = running.pop(ready)
+            try:
+                result = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                problem = str(error).strip().splitlines()[-1]
+                if shard_done is not None:  # its worker was lost again and again
+                    running[actor.is_ready.remote()] = (actor, None)
+                    yield ShardResult(shard_done.source, shard_done.target, FAILED, f"{shard_done.source}: {problem}")
+                continue
+            if shard_done is not None:
+                yield result
+            if waiting:
+                shard = waiting.popleft()
+                running[actor.complete.remote(shard)] = (actor, shard)
+        for shard in waiting:  # no worker has started, or all are lost
+            yield ShardResult(shard.source, shard.target, FAILED, f"{shard.source}: no worker of Ray: {problem}")
+
+
+def _ray() -> Any:
+    """Ray; ConfigError where it is not installed."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
+    try:
+        import ray
+    except ImportError:
+        problem = "ray is not installed. Run: pip install 'kbdisk[ray]'"
+        raise ConfigError(option_name("engine"), problem) from None
+    return ray
+
+
+@contextlib.contextmanager
+def _connected(ray: Any, workers: int | None, address: str | None) -> Iterator[None]:
+    """Connected with a cluster, or with Ray on this machine, which is started and stopped. A connection of the caller is used."""
+    if ray.is_initialized():
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
+    if address == "local":
+        processors = max(os.cpu_count() or 1, workers or 1)
+        options |= {
+            "num_cpus": processors,
+            "include_dashboard": False,
+            "object_store_memory": RAY_OBJECT_STORE,
+        }
+    try:
+        ray.init(**options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        problem = str(error).strip().splitlines()[0]
+        raise ConfigError(option_name("address"), f"no Ray at {address}: {problem}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+# ---------------------------------------------------------------- the table of engines
+
 ENGINES: Mapping[str, Callable[[BulkJob, Sequence[Shard], int | None, str | None], Iterator[ShardResult]]] = {
     "local": _complete_here,
+    "ray": _complete_with_ray,
 }

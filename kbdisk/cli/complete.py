@@ -609,7 +609,7 @@ def _report_many(summary: BulkSummary, options: dict[str, Any]) -> None:
     elif not options["quiet"]:
         files = len(summary.done)
         text = f"wrote {files:,} {'file' if files == 1 else 'files'} to {options['out']}"
-        text += f", {len(summary.skipped):,} were there, {len(summary.failed):,} failed"
+        text += f" ({len(summary.skipped):,} skipped, {len(summary.failed):,} failed)"
         filled, missing = summary.total("filled"), summary.total("missing")
         say(f"{text}: {summary.total('entities'):,} entities, {filled:,} gaps of {missing:,} filled")
     for result in summary.failed:
