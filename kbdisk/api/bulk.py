@@ -102,7 +102,7 @@ class BulkSummary:
     """The completions of all shards, in their order."""
 
     shards: tuple[ShardResult, ...]
-    rank: int = 0  # of this process, of those that have gathered the results
+    rank: int = 0  # of this process; all processes of torchrun have the results of all, and 0 reports them
 
     def __repr__(self) -> str:
         """How many shards were done, skipped and failed."""
@@ -346,8 +346,8 @@ def complete_shards(
     `engine` is local or ray. `workers` are the actors of Ray, by default one for each processor of the cluster; `address` is
     that of a cluster, such as "auto", by default RAY_ADDRESS, or else Ray is started on this machine.
 
-    `reading` are options of kbdisk.load. `choices` are those of kbdisk.completion.CompletionConfig. `progress` is called after
-    each shard, `report` with a line about each constraint of `shapes` that is not enforced.
+    `reading` are options of kbdisk.load. `choices` are those of kbdisk.completion.CompletionConfig. `progress` is called at the
+    start and after each shard, `report` with a line about each constraint of `shapes` that is not enforced.
     """
     shards = shards_of(sources, out)
     chosen = choices_of(only, classes, seed, choices)
@@ -379,6 +379,8 @@ def complete_shards(
     processes = Processes.of_environment() if engine == "local" else Processes()
     mine = processes.part(shards)
     results: dict[str, ShardResult] = {}
+    if progress is not None:
+        progress(0, len(mine))
     for result in ENGINES[engine](job, mine, workers, address):
         for text in result.warnings:
             warnings.warn(text, KBDiskWarning, stacklevel=2)
@@ -386,7 +388,8 @@ def complete_shards(
         if progress is not None:
             progress(len(results), len(mine))
     gathered = processes.gather(results)
-    return BulkSummary(tuple(gathered[shard.source] for shard in shards if shard.source in gathered), processes.rank)
+    rank = processes.rank if processes.are_connected else 0
+    return BulkSummary(tuple(gathered[shard.source] for shard in shards if shard.source in gathered), rank)
 
 
 def shards_of(sources: StrPath | Iterable[StrPath], out: StrPath) -> list[Shard]:
@@ -524,16 +527,21 @@ class Processes:
             raise ConfigError("RANK, WORLD_SIZE", f"expected a number below another, got {rank!r}, {size!r}.")
         return cls(int(rank), int(size))
 
+    @property
+    def are_connected(self) -> bool:
+        """Whether the processes can exchange their results, as those of torchrun can."""
+        return self.size > 1 and "MASTER_ADDR" in os.environ
+
     def part(self, shards: Sequence[Shard]) -> Sequence[Shard]:
         """The shards of this process."""
         return shards[self.rank :: self.size]
 
     def gather(self, results: dict[str, ShardResult]) -> dict[str, ShardResult]:
-        """The results of all processes, once all are done; of this one alone where none can be met (MASTER_ADDR).
+        """The results of all processes, once all are done; of this one alone if they are not connected.
 
         torchrun stops all processes as soon as one has failed, so each waits for the others.
         """
-        if self.size == 1 or "MASTER_ADDR" not in os.environ:
+        if not self.are_connected:
             return results
         import torch.distributed as distributed
 

@@ -557,7 +557,8 @@ def complete_many(sources: tuple[str, ...], options: dict[str, Any]) -> int:
     shards = kbdisk.api.bulk.shards_of(sources, options["out"])
     with contextlib.suppress(LoadError):  # which is a failure of this file alone
         refuse_unused([kbdisk.load(shards[0].source, **reading)])
-    with show_counting(options["quiet"], "completing files", patience=0) as progress:
+    shows_progress = not options["quiet"] and os.environ.get("RANK", "0") == "0"
+    with show_counting(not shows_progress, "completing files", patience=0) as progress:
         summary = kbdisk.api.bulk.complete_shards(
             sources,
             options["out"],
