@@ -223,6 +223,15 @@ def test_a_shard_that_cannot_be_read_does_not_stop_the_others(run, place):
     assert contents("done") == {name: data for name, data in whole.items() if name[:2] == "00"}
 
 
+def test_a_shard_unlike_the_model_fails_only_with_strict_also_where_it_is_skipped(run, place):
+    shard = Path("shards/00.jsonl")
+    shard.write_text(shard.read_text().replace('"brand": "Motorola"', '"brand": "No Such"'))
+    assert run("shards/00.jsonl", "--out", "done/")[0] == 0
+    status, out, _ = run("shards/00.jsonl", "--out", "done/", "--strict", "--json")
+    summary = json.loads(out)
+    assert (status, summary["skipped"], summary["unlike"]) == (1, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

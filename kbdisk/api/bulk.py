@@ -295,7 +295,7 @@ def complete_shard(
     completed = Completed.of(modelled, job.choices, shapes=shapes, every_gap=False, time=job.time)
     written = completed.write(shard.target, format=format, insert=job.insert, force=True)
     summary = completed.summary
-    result = {
+    result: dict[str, Any] = {
         "entities": summary.entities,
         "missing": summary.missing,
         "filled": summary.filled,

@@ -545,7 +545,7 @@ class Job:
 
 def names_folder(target: str | None) -> bool:
     """Whether a target is a folder: its name ends in a slash, or it is one."""
-    return bool(target) and (target.endswith(("/", os.sep)) or os.path.isdir(target))  # noqa: PTH112
+    return target is not None and (target.endswith(("/", os.sep)) or os.path.isdir(target))  # noqa: PTH112
 
 
 def complete_many(sources: tuple[str, ...], options: dict[str, Any]) -> int:
