@@ -14,8 +14,8 @@ A record is written before the target, without a result, and again after it. So 
 killed job was writing, and is written anew.
 
 Engines distribute the shards. `local` completes them in this process; where the environment has RANK and WORLD_SIZE, as under
-torchrun, it completes every WORLD_SIZE-th shard. `ray` has actors of Ray complete them. Neither knows what a shard is.
-Each shard has the same bytes by whichever engine, as nothing is carried over from one shard to the next.
+torchrun, it completes every WORLD_SIZE-th shard. `ray` has actors of Ray complete them. Each
+shard has the same bytes by whichever engine, as nothing is carried over from one shard to the next.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence
     of each value is the probability that it is right (docs/confidence.md). TARGET.provenance.jsonl has it, with the
     interval of numbers; while that file stands beside TARGET, later trainings and completions do not take filled values
-    for given ones. Several sources become one TARGET. Exits with status 1 where a given value has no place in
+    for given ones. Several sources become one TARGET, unless it is a folder. Exits with status 1 where a given value has no place in
     TARGET, where --skip-errors skipped something, or where --strict finds data unlike those that MODEL learnt from.
 
     Many files: where TARGET is a folder, each SOURCE (a file, or a pattern in quotes) is completed by itself with --model,
