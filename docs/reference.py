@@ -39,7 +39,7 @@ RESULTS = "benchmarks/results"  # in the repository, and in the site
 DECISIONS = ROOT / "docs" / "decisions"
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)")
 TRAINED = re.compile(r"^```(\w+) trained$", re.MULTILINE)  # tests/transcripts.py says what that means
-FUNCTIONS = ("load", "infer", "train", "open", "complete", "write", "locked")
+FUNCTIONS = ("load", "infer", "train", "open", "complete", "complete_shards", "write", "locked")
 NO_COMMENT = "see the description of the table"
 MAX_SIGNATURE = 90  # characters of a signature in one line
 

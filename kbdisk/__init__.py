@@ -24,6 +24,7 @@ from kbdisk.loaders import KB, load, write
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
+    from kbdisk.api.bulk import complete_shards
     from kbdisk.api.complete import Completed, complete
     from kbdisk.api.model import Model
     from kbdisk.api.train import open, train
@@ -37,6 +38,7 @@ LATER = {  # names that are imported when they are first used, since torch comes
     "Run": "kbdisk.training.run",
     "Schema": "kbdisk.schemas.schema",
     "complete": "kbdisk.api.complete",
+    "complete_shards": "kbdisk.api.bulk",
     "open": "kbdisk.api.train",
     "train": "kbdisk.api.train",
 }
@@ -60,6 +62,7 @@ __all__ = [
     "Schema",
     "Text",
     "complete",
+    "complete_shards",
     "infer",
     "load",
     "locked",

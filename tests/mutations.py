@@ -198,6 +198,12 @@ MUTATIONS = [
     mutation("the constant of numbers is the fifth percentile", "kbdisk/metrics.py",
              "return Constant(middle, float(numbers.mean()), (low, high))", "return Constant(low, float(numbers.mean()), (low, high))",
              "tests/test_metrics.py", "tests/evaluation"),
+    mutation("a shard that other options have made is skipped", "kbdisk/api/bulk.py",
+             'elif changed := _differences(record["settings"], self.settings):', "elif changed := []:", "tests/test_bulk.py"),
+    mutation("a target that somebody has edited counts as made", "kbdisk/api/bulk.py",
+             "elif not _is_written(record, shard):", "elif False:", "tests/test_bulk.py"),
+    mutation("all processes complete the same shards", "kbdisk/api/bulk.py",
+             "return shards[self.rank :: self.size]", "return shards", "tests/test_bulk.py"),
     # ------------------------------------------------------------ the command line
     mutation("a user's mistake is exit status 1", "kbdisk/cli/main.py",
              "    return 2\n\n\ndef _end_unread", "    return 1\n\n\ndef _end_unread", "tests/test_cli.py"),

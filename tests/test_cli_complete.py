@@ -568,6 +568,15 @@ def test_an_existing_target_or_sidecar_is_replaced_only_by_force(few):
     assert len(trees("done.jsonl")) == len(FEW)
 
 
+@about("--engine", "--workers", "--address")
+def test_options_for_many_files_are_refused_for_one(few):
+    """What they do is in test_bulk.py."""
+    for option, value in ("--engine", "ray"), ("--workers", 2), ("--address", "auto"):
+        status, _, err = few("--out", "done.jsonl", option, value)
+        problem = "is for many files, and --out names no folder. Leave it out, or say --out done/."
+        assert (status, err) == (2, f"error: {option}: {problem}\n")
+
+
 @about("--review")
 def test_a_review_is_written_beside_a_target_or_instead_of_it(few):
     assert few("--review", "alone.csv")[0] == 0

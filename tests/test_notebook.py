@@ -58,8 +58,8 @@ def model(tiny_model) -> Model:
 def test_the_package_lists_what_is_public_and_nothing_else():
     assert dir(kbdisk) == [
         "Completed", "Completion", "Coordinate", "Date", "Entity", "Filled", "KB", "KBDiskError", "KBDiskWarning", "Link",
-        "Model", "NOVALUE", "Quantity", "Run", "SOMEVALUE", "Schema", "Text", "complete", "infer", "load", "locked", "open",
-        "train", "write",
+        "Model", "NOVALUE", "Quantity", "Run", "SOMEVALUE", "Schema", "Text", "complete", "complete_shards", "infer", "load",
+        "locked", "open", "train", "write",
     ]  # fmt: skip
     assert all(hasattr(kbdisk, name) for name in dir(kbdisk))
     assert sorted(kbdisk.__all__) == dir(kbdisk)

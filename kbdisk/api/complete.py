@@ -101,6 +101,7 @@ class ModelledSource:
     model: Model
     folder: str = ""  # of the model; empty where it has none
     is_own: bool = False  # whether the model was trained on these very sources
+    model_hash: str = ""  # the fingerprint of the model, if it is known
 
     @classmethod
     def by_model(
@@ -138,9 +139,9 @@ class SourceAnswers:
     by_line: Mapping[bytes, Answer] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kbs: Sequence[KB]) -> SourceAnswers:
-        """The answers to values of sources that are files."""
-        time, answers = datetime.now(UTC).isoformat(timespec="seconds"), Answers()
+    def of(cls, kbs: Sequence[KB], time: str | None = None) -> SourceAnswers:
+        """The answers to values of sources that are files; read now, if no time is stated."""
+        time, answers = time or datetime.now(UTC).isoformat(timespec="seconds"), Answers()
         files = [part.name for kb in kbs if kb.files for part in kb.parts]
         for file in files:
             answers.add(answers_of(file).rows.values())
@@ -194,13 +195,14 @@ class Completed(Iterable[Completion]):
         predictions: Predictions | None = None,
         every_gap: bool = True,
         progress: CountCallback | None = None,
+        time: str | None = None,
     ) -> Completed:
-        """Plan and predict; `predictions` of the same source and model are taken as they are."""
+        """Plan and predict; `predictions` of the same source and model are taken as they are. `time` is now, if not stated."""
         source.model.trained.warn_of_order(
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3
         )
         plan = Plan(source.model.trained, source.entities, choices)
-        answered = SourceAnswers.of(source.kbs)
+        answered = SourceAnswers.of(source.kbs, time)
         calibrations = None if source.is_own else calibrations_of(plan.trained, plan.entities, choices)
         predicting = (
             Predicting(plan, shapes, answers=answered.answers, watch=progress)
@@ -286,7 +288,8 @@ class Completed(Iterable[Completion]):
 
     @cached_property
     def _model_facts(self) -> dict[str, str]:
-        return {"name": FilePath(self.source.folder).name, "hash": fingerprint(self.source.model.trained)}
+        source = self.source
+        return {"name": FilePath(source.folder).name, "hash": source.model_hash or fingerprint(source.model.trained)}
 
     # ------------------------------------------------------------ writing
 

@@ -5,6 +5,7 @@ A call is refused before any work where it makes no sense; then its stages run: 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -17,9 +18,11 @@ from kbdisk.cli import screen
 from kbdisk.cli.drift import misfit_lines, too_large_lines
 from kbdisk.cli.options import (
     device_option,
+    loading_options,
     only_paths,
     open_sources,
     reading_options,
+    refuse_unused,
     report_earlier_fillings,
     resumable,
     source_options,
@@ -29,7 +32,7 @@ from kbdisk.cli.options import (
 from kbdisk.cli.progress import show_counting, show_loading, show_reading, show_training
 from kbdisk.cli.screen import say, say_rendered
 from kbdisk.cli.summary import list_values, render_summary, unwritten_data, unwritten_lines
-from kbdisk.errors import ConfigError, WriteError
+from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.loaders.files import (
     refuse_in_place,
     refuse_long_names,
@@ -40,6 +43,7 @@ from kbdisk.loaders.files import (
 from kbdisk.locks import locked
 
 if TYPE_CHECKING:
+    from kbdisk.api.bulk import BulkSummary
     from kbdisk.api.complete import Completed, ModelledSource, WriteResult
     from kbdisk.cli.progress import CountCallback
     from kbdisk.completion.predictions import Predictions
@@ -56,12 +60,26 @@ FILLS, ESTIMATES, ORDERS = (
 )
 TRAINING = ("schema", "preset", "budget", "steps")  # options of training; with --model they are refused
 CHOICES = ("fill", "estimate", "min_confidence", "precision", "draws", "order", "leap")  # fields of CompletionConfig
+ENGINES = ("local", "ray")
+FOR_MANY = ("engine", "workers", "address")  # options of completing many files
+FOR_ONE = (
+    "review",
+    "predictions",
+    "dry_run",
+    "target_format",
+    "in_place",
+    "verbose",
+)  # options that are not for many files
 UNMARKED = "nothing there tells filled values from given ones: write to a file to keep them apart"
 
 
 @click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--out", metavar="TARGET", help="File to write, or - for standard output.")
+@click.option(
+    "--out",
+    metavar="TARGET",
+    help="File to write, or - for standard output. A folder (its name ends in /, or it exists) gets a file for each SOURCE: see above.",
+)
 @click.option("--model", metavar="MODEL", help="A model folder.  [default: train on SOURCE, see --keep]")
 @click.option(
     "--keep",
@@ -162,6 +180,22 @@ UNMARKED = "nothing there tells filled values from given ones: write to a file t
 @to_option
 @click.option("--insert", is_flag=True, help="Also fill gaps inside anonymous [ ... ] of Turtle, in their place.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="What completes many files: this process, or each of torchrun's (local); or workers of Ray (ray).  [default: local]",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of workers of Ray, each with the model.  [default: the number of processors]",
+)
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="A Ray cluster, such as auto or ray://host:10001.  [default: $RAY_ADDRESS, or else Ray is started here]",
+)
 @strict_option
 @click.option("--in-place", is_flag=True, help="Write into SOURCE itself; the original is kept as SOURCE.before.")
 @source_options
@@ -177,16 +211,23 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
     than 30 known values are held back, as are free text, labels, identifiers and axioms of an ontology. The confidence
     of each value is the probability that it is right (docs/confidence.md). TARGET.provenance.jsonl has it, with the
     interval of numbers; while that file stands beside TARGET, later trainings and completions do not take filled values
-    for given ones. Several sources become one TARGET. Exits with status 1 where a given value has no place in
+    for given ones. Several sources become one TARGET, unless it is a folder. Exits with status 1 where a given value has no place in
     TARGET, where --skip-errors skipped something, or where --strict finds data unlike those that MODEL learnt from.
+
+    Many files: where TARGET is a folder, each SOURCE (a file, or a pattern in quotes) is completed by itself with --model,
+    into TARGET/NAME. A job that was stopped goes on with what is missing when it is started again. Files that fail are listed,
+    and do not stop the others; the status is 2 then.
 
     \b
     kbdisk complete kb.ttl --out completed.ttl
     kbdisk complete phones.jsonl --out done.csv --only weight --min-confidence 0.8
     kbdisk complete new.jsonl --model phones.kbdisk --dry-run
     kbdisk complete kb.ttl --review review.csv
+    kbdisk complete 'shards/*.jsonl.zst' --model phones.kbdisk --out done/
     """  # fmt: skip
     quiet = options["quiet"]
+    if names_folder(options["out"]):
+        context.exit(complete_many(sources, options))
     job = Job(sources, options)
     job.refuse()
     with job.lock_source():
@@ -225,6 +266,11 @@ class Job:
     def refuse(self) -> None:
         """Refuse options that make no sense, before anything is read."""
         options = self.options
+        for name in FOR_MANY:
+            if options[name] is not None:
+                raise ConfigError(
+                    f"--{name}", "is for many files, and --out names no folder. Leave it out, or say --out done/."
+                )
         if not (self.has_target or options["dry_run"] or self.review or self.predictions_file):
             raise click.UsageError("Missing option '--out'. Say where to write, or --review, or --dry-run.")
         for option, file in ("--review", self.review), ("--predictions", self.predictions_file):
@@ -492,3 +538,80 @@ class Job:
         say_rendered(tables)
         if self.target == "-" and not format_row(self.format).has_blocks and completed.summary.filled:
             say(UNMARKED)
+
+
+# ---------------------------------------------------------------- many files
+
+
+def names_folder(target: str | None) -> bool:
+    """Whether a target is a folder: its name ends in a slash, or it is one."""
+    return target is not None and (target.endswith(("/", os.sep)) or os.path.isdir(target))  # noqa: PTH112
+
+
+def complete_many(sources: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Complete each file by itself, into a folder; returns the exit status."""
+    _refuse_for_many(sources, options)
+    with show_loading(options["quiet"], f"completing {sources[0]} ..."):
+        import kbdisk.api.bulk
+    reading = loading_options(options)
+    shards = kbdisk.api.bulk.shards_of(sources, options["out"])
+    with contextlib.suppress(LoadError):  # which is a failure of this file alone
+        refuse_unused([kbdisk.load(shards[0].source, **reading)])
+    shows_progress = not options["quiet"] and os.environ.get("RANK", "0") == "0"
+    with show_counting(not shows_progress, "completing files", patience=0) as progress:
+        summary = kbdisk.api.bulk.complete_shards(
+            sources,
+            options["out"],
+            model=options["model"],
+            shapes=options["shapes"],
+            only=only_paths(options["only"]),
+            classes=options["classes"] or (),
+            seed=options["seed"],
+            device=options["device"],
+            insert=options["insert"],
+            force=options["force"],
+            engine=options["engine"] or "local",
+            workers=options["workers"],
+            address=options["address"],
+            reading=reading,
+            progress=progress,
+            report=None if options["quiet"] else say,
+            **{name: options[name] for name in CHOICES},
+        )
+    if summary.rank == 0:
+        _report_many(summary, options)
+    if summary.failed:
+        return 2
+    is_unlike = options["strict"] and summary.total("is_unlike")
+    return 1 if summary.total("unwritable") or summary.total("unread") or is_unlike else 0
+
+
+def _refuse_for_many(sources: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse options that make no sense for many files, before anything slow is imported."""
+    target = options["out"]
+    if not options["model"]:
+        problem = "is a folder, so each file is completed by itself, by a model that has to be trained before."
+        raise ConfigError(target, f"{problem} Train on a sample first (kbdisk train), and say --model.")
+    for name in (*TRAINING, "keep"):
+        if options[name] is not None:
+            raise ConfigError(f"--{name}", "says how to train, and --model what was trained. Leave one out.")
+    for name in FOR_ONE:
+        if options[name]:
+            option = {"target_format": "to"}.get(name, name).replace("_", "-")
+            raise ConfigError(f"--{option}", f"is for one target, and {target} is a folder. Leave it out.")
+    if options["query"]:
+        raise ConfigError("--query", "expected an endpoint, http:// or https://, as SOURCE. Leave --query out.")
+
+
+def _report_many(summary: BulkSummary, options: dict[str, Any]) -> None:
+    """Write the summary of many files, and a line for each that failed."""
+    if options["as_json"]:
+        screen.write_json({"target": options["out"], "model": options["model"], **summary.to_json()})
+    elif not options["quiet"]:
+        files = len(summary.done)
+        text = f"wrote {files:,} {'file' if files == 1 else 'files'} to {options['out']}"
+        text += f" ({len(summary.skipped):,} skipped, {len(summary.failed):,} failed)"
+        filled, missing = summary.total("filled"), summary.total("missing")
+        say(f"{text}: {summary.total('entities'):,} entities, {filled:,} gaps of {missing:,} filled")
+    for result in summary.failed:
+        say(f"failed: {result.problem}")

@@ -161,32 +161,37 @@ def open_sources(sources: Iterable[str], options: Mapping[str, Any], progress: P
 
 def _open(source: str, options: Mapping[str, Any], progress: Progress | None) -> KB:
     import kbdisk
-    from kbdisk.loaders.files import read_size
-    from kbdisk.loaders.kb import MISSING
 
     is_remote = source.startswith(("http://", "https://"))
     if options["query"] and not is_remote:
         raise ConfigError("--query", "expected an endpoint, http:// or https://, as SOURCE. Leave --query out.")
     kb = kbdisk.load(
-        source,
-        format=options["origin"],
-        id=options["id"],
-        items=options["items"],
-        base=options["base"],
-        language=options["language"],
-        context=dict(_read_context(text) for text in options["contexts"]),
-        encoding=options["encoding"],
-        missing={*MISSING, *options["missing"]},
-        classes=options["classes"] if is_remote else (),
-        query=_read_query(options["query"]),
-        max_size=read_size(options["max_size"]) if options["max_size"] is not None else None,
-        redirects=options["redirects"],
-        skip_errors=options["skip_errors"],
-        progress=progress,
+        source, **loading_options(options), classes=options["classes"] if is_remote else (), progress=progress
     )
     if kb.source is not None:
         kb.source.refuse_empty()
     return kb
+
+
+def loading_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The `source_options` as options of kbdisk.load, but for classes."""
+    from kbdisk.loaders.files import read_size
+    from kbdisk.loaders.kb import MISSING
+
+    return {
+        "format": options["origin"],
+        "id": options["id"],
+        "items": options["items"],
+        "base": options["base"],
+        "language": options["language"],
+        "context": dict(_read_context(text) for text in options["contexts"]),
+        "encoding": options["encoding"],
+        "missing": {*MISSING, *options["missing"]},
+        "query": _read_query(options["query"]),
+        "max_size": read_size(options["max_size"]) if options["max_size"] is not None else None,
+        "redirects": options["redirects"],
+        "skip_errors": options["skip_errors"],
+    }
 
 
 def _read_context(text: str) -> tuple[str, bytes]:

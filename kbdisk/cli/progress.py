@@ -48,12 +48,12 @@ def show_reading(quiet: bool, label: str) -> Iterator[ReadingProgress | None]:
 
 
 @contextlib.contextmanager
-def show_counting(quiet: bool, label: str) -> Iterator[CountCallback | None]:
+def show_counting(quiet: bool, label: str, patience: float = COUNTING_PATIENCE) -> Iterator[CountCallback | None]:
     """A callback that shows a bar of counted work, such as entities drawn, once it takes long."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    bar = _Bar(label, "MofNCompleteColumn", COUNTING_PATIENCE)
+    bar = _Bar(label, "MofNCompleteColumn", patience)
     try:
         yield bar.update
     finally:
