@@ -400,7 +400,8 @@ def complete(
 
     `watch` is called during training, `progress` during prediction, `report` with a line about the model.
     """
-    clock, chosen = Clock(fills=True), choices_of(only, classes, seed, choices)
+    chosen = choices_of(only, classes, seed, choices)
+    clock = Clock(fills=chosen.fill, report=report)
     training_options = {"schema": schema, "preset": preset, "budget": budget, "steps": steps}
     named = [name for name, value in training_options.items() if value is not None]
     if model is not None and named:
@@ -568,6 +569,7 @@ def _own_model(
     clock: Clock,
 ) -> tuple[Model, FilePath | None]:
     """The model, and its folder, if it has one."""
+    clock.read = clock.spent
     full_schema = schema_of(options.schema, loaded)
     schema = with_text_given(full_schema, options.only)
     refuse_excluded(schema, options.only, loaded.entities, loaded.name, options.why_excluded)

@@ -427,7 +427,7 @@ class Job:
         )
         for line in misfit_lines(schema, loaded.entities, loaded.name) if schema else ():
             self.say(line)
-        self.clock = Clock(self.begun, fills=True)
+        self.clock = Clock(self.begun, fills=options["fill"], report=self.say)
         with show_training(self.quiet, options["verbose"]) as watch:
             modelled = own_model(
                 loaded,

@@ -108,7 +108,7 @@ def train(
             _report_start(loaded, inference, out, verbose, options)
             _report_misfits(loaded, schema, inference)
             report_earlier_fillings(loaded.made)
-        clock = Clock(begun)
+        clock = Clock(begun, report=None if quiet else say)
         settings = {name: options[name] for name in ("device", "resume", "force")} | {"clock": clock}
         with show_training(quiet, verbose) as watch:
             model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)

@@ -3,7 +3,8 @@
 The budget bounds all of a job: reading, training, measuring the model and, in a completion, filling the gaps. Setting up the data
 takes as long as it takes. What then is left is planned:
 
-    filling    gaps, in a completion: a multiple of the time that preparing the data took, as both read every value
+    filling    gaps, in a completion, by the time of setting up since the source was read, as both look at every value; where all gaps
+               get a value, in proportion to their number, too
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 
@@ -15,11 +16,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Report
+from kbdisk.training.data import ValueCounts
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import SPARE, seconds_for
 from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
@@ -27,7 +29,9 @@ from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
 WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
-FILLING_FACTOR, MAX_FILLING_SHARE = 1.5, 0.4  # of the seconds of preparing the data; of what is left after it
+FILLING_FACTOR = 2.0  # seconds of reading, asking and writing all entities, for each second of setting up
+ALL_GAPS_FACTOR = 8.0  # times as long as setting up takes for a known value it takes to predict and write one for a gap
+MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_SHARE_LEFT = 0.05  # of a budget, for training: with less, experts are left out
 KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
@@ -46,10 +50,20 @@ class Limits(NamedTuple):
 class Clock:
     """The time of a job since it began, and that of each stage once it is planned."""
 
-    def __init__(self, begun: float | None = None, *, fills: bool = False) -> None:
-        """`begun` is when the job began, by `time.monotonic()`; without it now. `fills`: gaps are filled after training."""
+    def __init__(
+        self,
+        begun: float | None = None,
+        *,
+        fills: str | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        """`begun` is when the job began, by `time.monotonic()`; without it now. `fills`: which gaps are filled after training, as in `CompletionConfig.fill`.
+
+        `report` is called with a line about the plan.
+        """
         self.begun = time.monotonic() if begun is None else begun
-        self.fills = fills
+        self.fills, self.report = fills, report
+        self.read = 0.0  # seconds until the source was read
         self.budget: float | None = None
         self.before, self.steps = 0.0, 0  # seconds of networks of a stopped run that is resumed; steps of the networks
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
@@ -64,16 +78,31 @@ class Clock:
     # ------------------------------------------------------------ the plan
 
     def start(
-        self, budget: float | None, watch: Watch, preparing: float = 0.0, after: Mapping[str, Limits] | None = None
+        self, budget: float | None, watch: Watch, values: ValueCounts, after: Mapping[str, Limits] | None = None
     ) -> None:
-        """Plan the time that is left when training begins. `preparing`: the seconds that preparing the data took."""
+        """Plan the time that is left when training begins."""
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
         if budget is None:
             return
-        if self.fills:
-            self.filling = min(FILLING_FACTOR * preparing, MAX_FILLING_SHARE * self.left)
+        if self.fills is not None:
+            self.filling = min(self._seconds_of_filling(values), MAX_FILLING_SHARE * self.left)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
+        if self.report is not None:
+            self.report(self._plan_line(values.missing))
+
+    def _seconds_of_filling(self, values: ValueCounts) -> float:
+        setting_up = self.set_up - self.read
+        for_gaps = ALL_GAPS_FACTOR * values.missing / max(values.known, 1) if self.fills == "all" else 0.0
+        return (FILLING_FACTOR + for_gaps) * setting_up
+
+    def _plan_line(self, gaps: int) -> str:
+        stages = [f"{self.set_up:,.0f} s before training", f"{self.for_training:,.0f} s of training"]
+        if self.planned:
+            stages.append(f"{sum(self.planned.values()):,.0f} s of measuring the model")
+        if self.fills is not None:
+            stages.append(f"about {self.filling:,.0f} s for {gaps:,} gaps")
+        return f"plan: {', '.join(stages)}"
 
     def plan(self, run: Run) -> None:
         """Share the time between the networks and the experts of a run."""
@@ -159,7 +188,7 @@ class Clock:
         if budget is not None and spent > MIN_OVERRUN * budget and spent > budget + MIN_SECONDS_OVER:
             trained = self.trained or spent
             stages = [f"{self.set_up:,.0f} s before training", f"{trained - self.set_up:,.0f} s of training"]
-            stages += [f"{spent - trained:,.0f} s of filling"] if self.fills else []
+            stages += [] if self.fills is None else [f"{spent - trained:,.0f} s of filling"]
             yield f"took {spent:,.0f} s, more than the budget of {budget:,.0f} s: {', '.join(stages)}"
 
     def stage(self, name: str, doing: str) -> tuple[float | None, Report]:

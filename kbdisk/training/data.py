@@ -10,7 +10,7 @@ import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
@@ -34,6 +34,21 @@ CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that c
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
 
+class ValueCounts(NamedTuple):
+    """The values of entities: how many are known, and how many that their classes may have are missing."""
+
+    known: int = 0
+    missing: int = 0
+
+    @classmethod
+    def of(cls, schema: Schema, readings: Sequence[Reading]) -> Self:
+        """Count the values of some entities."""
+        leaves = {name: len(schema_class.leaves()) for name, schema_class in schema.classes.items()}
+        known = [len(reading.leaves) for reading in readings]
+        missing = [max(leaves[reading.class_name] - count, 0) for reading, count in zip(readings, known, strict=True)]
+        return cls(sum(known), sum(missing))
+
+
 @dataclass(frozen=True)
 class Data:
     """The codec, and training and validation entities encoded with it."""
@@ -42,6 +57,7 @@ class Data:
     training: Tokens
     validation: Tokens
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
+    values: ValueCounts = ValueCounts()
 
     @classmethod
     def prepare(
@@ -80,6 +96,7 @@ class Data:
             without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=Graph.read(schema, [*training, *validation])),
             complete if reserves else None,
+            ValueCounts.of(schema, readings),
         )
 
     @classmethod
@@ -97,6 +114,7 @@ class Data:
             without_slots(complete, start.reserved) if start.reserved else complete,
             codec.encode(validation, graph=Graph.read(codec.schema, readings)),
             complete if start.reserved else None,
+            ValueCounts.of(codec.schema, readings),
         )
 
 

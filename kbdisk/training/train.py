@@ -78,7 +78,7 @@ def train(
     else:
         data = Data.continuing(start, entities)
         asked, run = run, start.run
-    clock.start(run.train.seconds, watch, time.monotonic() - begun, after)
+    clock.start(run.train.seconds, watch, data.values, after)
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force)
     experts = Experts(run, data, device, clock)

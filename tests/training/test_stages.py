@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training import clock as clocks
 from kbdisk.training import loop
 from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
+from kbdisk.training.data import ValueCounts
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
 from kbdisk.training.train import Keeping, network_runs, planned_run, train
@@ -42,13 +44,21 @@ class StoppedClock(Clock):
 
 
 def planned(
-    seconds: float, monkeypatch, *, first: bool = True, set_up: float = 0.0, fills: bool = False, **after: Limits
+    seconds: float,
+    monkeypatch,
+    *,
+    first: bool = True,
+    set_up: float = 0.0,
+    fills: str | None = None,
+    values: ValueCounts | None = None,
+    report: Callable[[str], None] | None = None,
+    **after: Limits,
 ) -> StoppedClock:
     """The clock of a run whose experts are fitted first, or not."""
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0 if first else math.inf)
-    clock = StoppedClock(fills=fills)
-    clock.spent = set_up
-    clock.start(seconds, lambda progress: None, set_up, after)
+    clock = StoppedClock(fills=fills, report=report)
+    clock.spent, clock.read = set_up, set_up / 3
+    clock.start(seconds, lambda progress: None, values or ValueCounts(), after)
     clock.plan(run(seconds))
     return clock
 
@@ -99,13 +109,32 @@ def test_stages_after_training_keep_most_of_their_time_whatever_came_before(monk
 
 
 def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
-    assert planned(100.0, monkeypatch, set_up=9.0, fills=True).left == pytest.approx(90 - 1.5 * 9)
-    assert planned(100.0, monkeypatch, set_up=90.0, fills=True).left == pytest.approx(9 - 0.4 * 9)
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely").left == pytest.approx(90 - 2 * 6)
+    assert planned(100.0, monkeypatch, set_up=90.0, fills="likely").left == pytest.approx(9 - 0.5 * 9)
     assert planned(100.0, monkeypatch, set_up=9.0).left == pytest.approx(90)
 
 
+def test_filling_all_gaps_is_planned_by_their_number(monkeypatch):
+    values = ValueCounts(known=2000, missing=500)
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="all", values=values).left == pytest.approx(
+        90 - 2 * 6 - 8 * 6 / 4
+    )
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values).left == pytest.approx(90 - 2 * 6)
+
+
+def test_the_plan_is_reported_before_training(monkeypatch):
+    lines: list[str] = []
+    values = ValueCounts(known=2000, missing=1500)
+    planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values, report=lines.append, **AFTER)
+    assert lines == [
+        "plan: 9 s before training, 62 s of training, 16 s of measuring the model, about 12 s for 1,500 gaps"
+    ]
+    planned(100.0, monkeypatch, set_up=9.0, report=lines.append)
+    assert lines[1] == "plan: 9 s before training, 90 s of training"
+
+
 def test_a_budget_that_was_exceeded_is_reported(monkeypatch):
-    clock = planned(20.0, monkeypatch, set_up=12.0, fills=True)
+    clock = planned(20.0, monkeypatch, set_up=12.0, fills="likely")
     assert not list(clock.lines())
     clock.spent = 22.9
     assert not list(clock.lines())
