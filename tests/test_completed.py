@@ -221,7 +221,8 @@ def test_without_a_model_one_is_trained_kept_beside_the_source_and_used_again(pl
     assert done == [(63, 63)]
     assert Path("kb.jsonl.kbdisk/config.json").exists()
     again = kbdisk.complete("kb.jsonl", preset="fast", fill="all", report=lines.append)
-    assert lines[1:] == ["using the model in kb.jsonl.kbdisk"]
+    assert lines[1].startswith("plan: ")
+    assert lines[2:] == ["using the model in kb.jsonl.kbdisk"]
     assert filled(again) == filled(first)
     given = {entity.id: entity.tree for entity in kbdisk.load("kb.jsonl")}
     new = {entity.id: entity.tree for entity in kbdisk.load("done.jsonl")}
@@ -257,7 +258,7 @@ def test_after_an_edit_training_continues_from_the_kept_model(place, monkeypatch
     assert held_out() == first
     rows = [{**row, "z": row["x"] % 3} for row in rows]
     held_out()
-    begun = [line.partition(" on ")[0] for line in lines]
+    begun = [line.partition(" on ")[0] for line in lines if not line.startswith("plan: ")]
     assert begun == [
         "training",
         "the source has changed: continuing from the model in kb.jsonl.kbdisk",
@@ -283,7 +284,7 @@ def test_where_only_ids_have_changed_the_kept_model_is_opened_once_to_continue_f
         ]
         Path("kb.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         kbdisk.complete("kb.jsonl", preset="fast", report=lines.append)
-    assert lines[-1].startswith("the source has changed: continuing from the model in kb.jsonl.kbdisk")
+    assert lines[-2].startswith("the source has changed: continuing from the model in kb.jsonl.kbdisk")
     assert opened == [Path("kb.jsonl.kbdisk")]
 
 

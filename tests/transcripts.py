@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w*)(?: (trained))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A cell that goes on; what is not printed after a short training; what is printed where it was too short for this machine.
-UNSTEADY = (" " * 30, "of held-out values with such", "took ", "left out for lack of time")
+UNSTEADY = (" " * 30, "of held-out values with such", "took ", "left out for lack of time", "plan: ")
 KBDISK = """#!/bin/sh
 case "$*" in
     train*|complete*) case "$*" in *--model*) ;; *) set -- "$@" --preset fast --budget 10s ;; esac ;;
