@@ -279,9 +279,10 @@ class Encoding:
             if item.over.incoming or item.over.aggregate or not item.is_complete:
                 self._put(number, slot, item.value)
                 continue
-            place = self.coded.get((item.sources[0], item.over.read))
+            key = item.sources[0], item.over.read
+            place = self.coded.get(key)
             if place is None:
-                place = self.coded[item.sources[0], item.over.read] = self._column(slot, item.value)
+                place = self.coded[key] = self._column(slot, item.value)
             self._append(number, slot, place)
         if self.evidence.propagation.propagators:
             self.receivers.append(Receiver(reading.id, reading.class_name, reading.leaves))
@@ -303,9 +304,11 @@ class Encoding:
 
     def _evidence_slot(self, class_name: str, over: Over) -> int | None:
         """The slot of evidence for entities of a class."""
-        if (class_name, over) not in self.evidence_slots:
-            self.evidence_slots[class_name, over] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
-        return self.evidence_slots[class_name, over]
+        key = class_name, over
+        slot = self.evidence_slots.get(key, UNKNOWN)
+        if slot == UNKNOWN:
+            slot = self.evidence_slots[key] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
+        return slot
 
     def _occupied(self, reading: Reading, table: Table) -> Iterable[int]:
         """The slots below occupied properties: not known, yet not lacking."""
