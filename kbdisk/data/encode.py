@@ -452,17 +452,24 @@ def _coded(
     ends = dict.fromkeys(parts, 1)  # row 0 is the blank
     start = 0
     for column, values in zip(index.columns, columns, strict=True):
-        problems_of_column = {start + place: why for place, why in _problems(column.codec, values)}
-        problems |= problems_of_column
+        codes, problems_of_column = _encoded(column.codec, values)
+        problems |= {start + place: why for place, why in problems_of_column.items()}
         has_code = np.ones(len(values), bool)
-        has_code[[place - start for place in problems_of_column]] = False
+        has_code[list(problems_of_column)] = False
         rows[start : start + len(values)] = np.where(has_code, ends[column.kind] + has_code.cumsum() - 1, -1)
         start, ends[column.kind] = start + len(values), ends[column.kind] + int(has_code.sum())
         if len(values) or not parts[column.kind]:
-            parts[column.kind].append(
-                column.codec.encode([value for value, good in zip(values, has_code, strict=True) if good])
-            )
+            parts[column.kind].append(codes)
     return {kind: _stacked(kind, columns) for kind, columns in parts.items()}, rows, problems
+
+
+def _encoded(codec: Any, values: Sequence[Any]) -> tuple[Tensor, dict[int, str]]:
+    """The codes of the values that have one, and the places of the others, with the reasons why they have none."""
+    try:
+        return codec.encode(values), {}
+    except ValueError:
+        problems = dict(_problems(codec, values))
+        return codec.encode([value for place, value in enumerate(values) if place not in problems]), problems
 
 
 def _problems(codec: Any, values: Sequence[Any], start: int = 0) -> list[tuple[int, str]]:

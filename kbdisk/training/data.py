@@ -7,7 +7,7 @@ other are on the same side, as a copy of a validation entity in training would m
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
