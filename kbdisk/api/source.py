@@ -111,7 +111,8 @@ class LoadedSource:
         """The hash of the given values. Values that kbdisk filled in do not change it."""
         digest = hashlib.sha256()
         for entity in self.entities:
-            leaves = sorted(repr((path, value)) for path, value in walk(entity.tree) if value is not None)
+            leaves = [repr(leaf) for leaf in walk(entity.tree) if leaf[1] is not None]
+            leaves.sort()
             digest.update(repr((entity.id, entity.classes, entity.label, leaves)).encode(errors="surrogatepass"))
         return digest.hexdigest()
 

@@ -342,7 +342,7 @@ class Encoding:
 
 
 def _ints(values: array[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
+    return np.asarray(values)  # not copied
 
 
 # ---------------------------------------------------------------- all at once
@@ -420,17 +420,19 @@ def _offsets(owner: Ints, count: int) -> Ints:
 
 def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
     """(T,) the first token of the composite that each token is a part of; for evidence the token itself."""
-    unit = index.unit[slot]
-    alone = len(index.slots) * (entity[-1] + 1 if len(entity) else 1) + np.arange(len(slot))
-    key = np.where(index.is_evidence[slot], alone, entity * len(index.slots) + unit)
+    own = np.flatnonzero(~index.is_evidence[slot])
+    key = entity[own] * len(index.slots) + index.unit[slot[own]]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return first[which]
+    first_of_unit = np.arange(len(slot))
+    first_of_unit[own] = own[first[which]]
+    return first_of_unit
 
 
 def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
     """For each slot that an entity does not lack, the number of slots before it that it lacks, offset by entity."""
-    entity = np.concatenate([flat.entity, flat.occupied[:, 0]])
-    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.occupied[:, 1]]))
+    own = ~index.is_evidence[flat.slot]
+    entity = np.concatenate([flat.entity[own], flat.occupied[:, 0]])
+    number = index.numbers(classes[entity], np.concatenate([flat.slot[own], flat.occupied[:, 1]]))
     stride = len(index.layout.own) + 1
     key = np.unique((entity * stride + number)[number >= 0])
     entity, number = key // stride, key % stride

@@ -24,6 +24,7 @@ from kbdisk.schemas.kinds import Number, Set
 from kbdisk.schemas.schema import Schema
 
 MAX_NUMBER = 1e150  # larger numbers cannot be added up
+COLLECTIONS = (list, tuple, set, frozenset)  # of the links of a set; a check for this tuple is faster than for a union
 NO_LEAVES: Mapping[Path, Any] = MappingProxyType({})
 
 
@@ -282,5 +283,5 @@ def linking(leaves: Mapping[Path, Any]) -> set[Path]:
 
 def targets(value: Any) -> list[str]:
     """The ids that a link, or a set of links, leads to."""
-    links = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    links = value if isinstance(value, COLLECTIONS) else (value,)
     return [link.id if isinstance(link, Link) else link for link in links]

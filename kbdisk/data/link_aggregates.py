@@ -349,10 +349,12 @@ def _adds_up(groups: Sequence[Sequence[float]]) -> bool:
     sums = list(map(math.fsum, groups))
     middle = statistics.median(sums)
     deviation = statistics.median(abs(value - middle) for value in sums)
+    if not (middle > 0 and deviation <= MAX_TOTAL_DEVIATION * middle):
+        return False
     spread = statistics.pstdev([value for group in groups for value in group])
     size = statistics.median(map(len, groups))
     by_chance = NORMAL_MEDIAN_DEVIATION * spread * math.sqrt(size)
-    return middle > 0 and deviation <= min(MAX_TOTAL_DEVIATION * middle, MAX_CHANCE_RATIO * by_chance)
+    return deviation <= MAX_CHANCE_RATIO * by_chance
 
 
 class AggregateScreening:

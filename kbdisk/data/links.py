@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
-from kbdisk.data.graph import Graph, pattern, targets
+from kbdisk.data.graph import COLLECTIONS, Graph, pattern, targets
 from kbdisk.data.link_aggregates import (
     MAX_SCREENED_ENTITIES,
     Aggregate,
@@ -241,7 +241,7 @@ def _single_links(schema: Schema, name: str) -> set[Path]:
 
 def _without(value: Any, id: str) -> Any:
     """A link or a set of links without those to one entity; None where no other is left."""
-    if not isinstance(value, list | tuple | set | frozenset):
+    if not isinstance(value, COLLECTIONS):
         return None if targets(value)[0] == id else value
     rest = [link for link in value if targets(link)[0] != id]
     return value if len(rest) == len(value) else rest or None

@@ -15,7 +15,7 @@ import networkx as nx
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
-from kbdisk.data.graph import Graph, linking, pattern, targets
+from kbdisk.data.graph import COLLECTIONS, Graph, linking, pattern, targets
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
@@ -240,5 +240,6 @@ def _fingerprint(reading: Reading, names: _NamePaths) -> int | None:
 
 def _is_linked(value: Any) -> bool:
     """Whether a leaf holds links: copies of one thing may differ in them."""
-    items = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-    return any(isinstance(item, Link) for item in items)
+    if isinstance(value, COLLECTIONS):
+        return any(isinstance(item, Link) for item in value)
+    return isinstance(value, Link)
