@@ -182,7 +182,7 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
             leader[second] = first
             size[first] += size[second]
 
-    seen: dict[int, int] = {}
+    seen: dict[int, int] = {}  # by the hash of its values, the first entity that has it
     place_of: dict[str, int] = {}
     names = _NamePaths(schema)
     linking_paths = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
@@ -199,9 +199,11 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
                 if path in paths or pattern(path) in paths
                 for target in targets(value)
             )
-        fingerprint = _fingerprint(reading, names)
-        if fingerprint is not None:
-            join(seen.setdefault(fingerprint, place), place, len(readings))
+        values = _compared_values(reading, names)
+        if len(values) >= MIN_COPIED_PROPERTIES:
+            first = readings[seen.setdefault(hash(values), place)]
+            if first is not None and first is not reading and _compared_values(first, names) == values:
+                join(place_of[first.id], place, len(readings))
     most = max(2.0, MAX_GROUP_SHARE * len(readings))
     mutual: nx.Graph[str] = nx.Graph((source, target) for source, target in links if (target, source) in links)
     for ids in sorted(sorted(component) for component in nx.connected_components(mutual)):
@@ -228,14 +230,14 @@ class _NamePaths:
         return self._known[key]
 
 
-def _fingerprint(reading: Reading, names: _NamePaths) -> int | None:
-    """A hash of the values but for names and links, equal for copies; None where there are too few values."""
-    values = [
-        (path, tuple(value) if isinstance(value, list) else value)
+def _compared_values(reading: Reading, names: _NamePaths) -> frozenset[Any]:
+    """The values but for names and links, by class and path: those of copies are equal."""
+    class_name = reading.class_name
+    return frozenset(
+        (class_name, path, tuple(value) if isinstance(value, list) else value)
         for path, value in reading.leaves.items()
-        if not names.has(reading.class_name, path) and not _is_linked(value)
-    ]
-    return hash((reading.class_name, frozenset(values))) if len(values) >= MIN_COPIED_PROPERTIES else None
+        if not names.has(class_name, path) and not _is_linked(value)
+    )
 
 
 def _is_linked(value: Any) -> bool:
