@@ -231,7 +231,7 @@ class Encoding:
         self.needs = array("q")  # in pairs: a token, and a link
         self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.evidence_slots: dict[tuple[str, Over], int | None] = {}
-        self.coded: dict[tuple[str, Path], int] = {}  # the place of a value of evidence in its column
+        self.coded: dict[Path, dict[str, int]] = {}  # by path and entity, the place of a value of evidence in its column
         self.receivers: list[Receiver] = []  # whose propagated numbers are still to be added
         self.link_tokens: list[Mapping[str, Sequence[int]]] = []  # of each, by target
 
@@ -279,10 +279,10 @@ class Encoding:
             if item.over.incoming or item.over.aggregate or not item.is_complete:
                 self._put(number, slot, item.value)
                 continue
-            key = item.sources[0], item.over.read
-            place = self.coded.get(key)
+            places, source = self.coded.setdefault(item.over.read, {}), item.sources[0]
+            place = places.get(source)
             if place is None:
-                place = self.coded[key] = self._column(slot, item.value)
+                place = places[source] = self._column(slot, item.value)
             self._append(number, slot, place)
         if self.evidence.propagation.propagators:
             self.receivers.append(Receiver(reading.id, reading.class_name, reading.leaves))

@@ -53,9 +53,10 @@ class Data:
         report: Report = ignored,
         readings: Sequence[Reading] | None = None,
     ) -> Data:
-        """Split, fit and encode the entities, whose `readings` by the schema the caller may have. With `held_out` entities, which have other ids, nothing is split off.
+        """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
-        Training entities are evidence for validation entities, but not the other way round.
+        `readings` are those of the entities by the schema, if the caller has them. Training entities are evidence for
+        validation entities, but not the other way round.
         """
         readings = list(read_all(schema, entities)) if readings is None else readings
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
@@ -76,7 +77,7 @@ class Data:
         complete = codec.encode(training, graph=known)
         # Without links held-out entities measure experts as well, and no values need be reserved.
         reserves = run.experts_share > 0 and len(validation) and len(complete.needs)
-        known.add_all(validation)
+        known.add_all(validation)  # after the training entities are encoded
         return cls(
             codec,
             without_reserved(complete, run.seed) if reserves else complete,

@@ -62,7 +62,9 @@ def train(
     after: Mapping[str, Limits] = MappingProxyType({}),
     readings: Sequence[Reading] | None = None,
 ) -> Trained:
-    """A model of the entities, whose `readings` by the schema the caller may have. The validation entities are those `held_out`, or else a share of the entities.
+    """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
+
+    `readings` are those of the entities by the schema, if the caller has them.
 
     Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
     validation entities.
