@@ -202,9 +202,9 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
             )
         values = _compared_values(reading, names)
         if len(values) >= MIN_COPIED_PROPERTIES:
-            first = readings[seen.setdefault(hash(values), place)]
-            if first is not None and first is not reading and _compared_values(first, names) == values:
-                join(place_of[first.id], place, len(readings))
+            earlier = readings[seen.setdefault(hash(values), place)]
+            if earlier is not None and earlier is not reading and _compared_values(earlier, names) == values:
+                join(place_of[earlier.id], place, len(readings))
     most = max(2.0, MAX_GROUP_SHARE * len(readings))
     mutual: nx.Graph[str] = nx.Graph((source, target) for source, target in links if (target, source) in links)
     for ids in sorted(sorted(component) for component in nx.connected_components(mutual)):
