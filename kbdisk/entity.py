@@ -177,9 +177,9 @@ def walk(tree: Tree) -> Iterator[tuple[Path, Any]]:
         path, value = stack.pop()
         kind = type(value)
         if kind is dict:
-            stack.extend(((*path, key), value[key]) for key in reversed(value) if key[:1] != "@")
+            stack += [((*path, key), value[key]) for key in reversed(value) if key[:1] != "@"]
         elif kind is list:
-            stack.extend(((*path, i), value[i]) for i in reversed(range(len(value))))
+            stack += [((*path, i), value[i]) for i in reversed(range(len(value)))]
         else:
             yield path, value
 

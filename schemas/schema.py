@@ -253,6 +253,8 @@ class Schema:
     ) -> Iterator[tuple[Path, Property, Any]]:
         """The values of a class's properties that are there and fit, by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
         for path, property_ in class_.beginning(entity.tree):
+            if path[0] not in entity.tree:
+                continue
             try:
                 value = at(entity.tree, path)
             except KeyError:

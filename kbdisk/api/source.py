@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
+from kbdisk.data.parse import Reading, read_all
 from kbdisk.entity import Entity, Path, read_property, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.inspection import is_class
@@ -35,6 +36,7 @@ class LoadedSource:
 
     kbs: tuple[KB, ...]
     entities: list[Entity]
+    _readings: list[tuple[Schema, list[Reading]]] = field(default_factory=list, init=False, repr=False)  # at most one
 
     @classmethod
     def of(cls, knowledge: Knowledge) -> LoadedSource:
@@ -76,9 +78,19 @@ class LoadedSource:
         """The entities by the ids that the schema gives them."""
         return {schema.id_of(entity): entity for entity in reversed(self.entities)}
 
+    def readings(self, schema: Schema) -> list[Reading]:
+        """The readings of the entities that the schema has a class for. Those of the last schema are kept.
+
+        Rules change no reading, so schemas that differ in their rules alone have the same.
+        """
+        without_rules = replace(schema, rules=None)
+        if not self._readings or self._readings[0][0] != without_rules:
+            self._readings[:] = [(without_rules, list(read_all(schema, self.entities)))]
+        return self._readings[0][1]
+
     def graph(self, schema: Schema) -> Graph:
         """The graph of the links between the entities."""
-        return Graph.read(schema, self.entities)
+        return Graph.read(schema, self.readings(schema))
 
     @cached_property
     def sha256(self) -> str:
@@ -99,7 +111,8 @@ class LoadedSource:
         """The hash of the given values. Values that kbdisk filled in do not change it."""
         digest = hashlib.sha256()
         for entity in self.entities:
-            leaves = sorted(repr((path, value)) for path, value in walk(entity.tree) if value is not None)
+            leaves = [repr(leaf) for leaf in walk(entity.tree) if leaf[1] is not None]
+            leaves.sort()
             digest.update(repr((entity.id, entity.classes, entity.label, leaves)).encode(errors="surrogatepass"))
         return digest.hexdigest()
 

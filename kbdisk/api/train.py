@@ -153,6 +153,7 @@ def train(
                 start=None if start is None else start.trained,
                 clock=clock,
                 after=_after_training(run, known),
+                readings=loaded.readings(known) if start is None else None,
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
@@ -401,7 +402,9 @@ def schema_of(schema: Schema | Inference | StrPath | None, loaded: LoadedSource)
         return schema.schema
     if schema is not None:
         return Schema.read(schema)
-    if len(loaded.kbs) == 1 and (not loaded.made or has_block_rows_alone(loaded.kbs[0])):
+    if len(loaded.kbs) == 1 and not loaded.made:
+        return infer(loaded.kbs[0], entities=loaded.entities).schema
+    if len(loaded.kbs) == 1 and has_block_rows_alone(loaded.kbs[0]):
         return infer(loaded.kbs[0]).schema
     return infer(loaded.entities).schema
 

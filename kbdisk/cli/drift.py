@@ -12,6 +12,7 @@ from kbdisk.cli.tables import GAP, build_table, counted, given_number_text, valu
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kbdisk.data.parse import Reading
     from kbdisk.entity import Entity
     from kbdisk.evaluation.drift import Drift, Row
     from kbdisk.schemas.schema import Schema
@@ -45,12 +46,12 @@ def show_drift(console: Console, drift: Drift) -> None:
         console.print(Text(f"and {more}: --json has them", "dim"), soft_wrap=True)
 
 
-def misfit_lines(schema: Schema, entities: Iterable[Entity], source: str) -> Iterator[str]:
+def misfit_lines(schema: Schema, entities: Iterable[Entity | Reading], source: str) -> Iterator[str]:
     """The values of a source that a given schema refuses, and that training leaves out: the most frequent first."""
     return _misfit_lines(_drift_rows(schema, entities), schema, source)
 
 
-def too_large_lines(schema: Schema, entities: Iterable[Entity], source: str) -> Iterator[str]:
+def too_large_lines(schema: Schema, entities: Iterable[Entity | Reading], source: str) -> Iterator[str]:
     """The same for an inferred schema, which refuses numbers alone that are too large to compute with."""
     from kbdisk.schemas.kinds import TOO_LARGE
 
@@ -59,12 +60,13 @@ def too_large_lines(schema: Schema, entities: Iterable[Entity], source: str) -> 
     return _misfit_lines(too_large, schema, source)
 
 
-def _drift_rows(schema: Schema, entities: Iterable[Entity]) -> list[Row]:
+def _drift_rows(schema: Schema, entities: Iterable[Entity | Reading]) -> list[Row]:
+    from kbdisk.data.parse import read_all
     from kbdisk.evaluation.drift import Drift
 
     drift = Drift(schema)
-    for entity in entities:
-        drift.take(entity)
+    for reading in read_all(schema, entities):
+        drift.take(reading.entity, reading)
     return drift.rows()
 
 

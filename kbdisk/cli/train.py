@@ -181,9 +181,11 @@ def _read(
         if not verbose:
             warnings.simplefilter("ignore", KBDiskWarning)  # kbdisk inspect shows what is odd in a source
         kbs = open_sources(sources, options, progress)
-        loaded = LoadedSource.of(kbs).of_classes(options["classes"])
+        complete = LoadedSource.of(kbs)
+        loaded = complete.of_classes(options["classes"])
         known = kbs[0] if len(kbs) == 1 else loaded.entities
-        inference = kbdisk.infer(known, classes=options["classes"]) if infers else None
+        entities = complete.entities if len(kbs) == 1 and not complete.made else None
+        inference = kbdisk.infer(known, classes=options["classes"], entities=entities) if infers else None
     for kb in kbs:
         if kb.source is not None:
             kb.source.progress = None
@@ -223,11 +225,11 @@ def _report_misfits(loaded: LoadedSource, schema: Schema | str | None, inference
     from kbdisk.schemas.schema import Schema
 
     if inference is not None:
-        lines = too_large_lines(inference.schema, loaded.entities, loaded.name)
+        lines = too_large_lines(inference.schema, loaded.readings(inference.schema), loaded.name)
     else:
         assert schema is not None
         opened = schema if isinstance(schema, Schema) else Schema.read(schema)
-        lines = misfit_lines(opened, loaded.entities, loaded.name)
+        lines = misfit_lines(opened, loaded.readings(opened), loaded.name)
     for line in lines:
         say(line)
 

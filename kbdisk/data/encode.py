@@ -231,7 +231,9 @@ class Encoding:
         self.needs = array("q")  # in pairs: a token, and a link
         self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.evidence_slots: dict[tuple[str, Over], int | None] = {}
-        self.coded: dict[tuple[str, Path], int] = {}  # the place of a value of evidence in its column
+        self.coded: dict[
+            Path, dict[str, int]
+        ] = {}  # by path and entity, the place of a value of evidence in its column
         self.receivers: list[Receiver] = []  # whose propagated numbers are still to be added
         self.link_tokens: list[Mapping[str, Sequence[int]]] = []  # of each, by target
 
@@ -279,9 +281,10 @@ class Encoding:
             if item.over.incoming or item.over.aggregate or not item.is_complete:
                 self._put(number, slot, item.value)
                 continue
-            place = self.coded.get((item.sources[0], item.over.read))
+            places, source = self.coded.setdefault(item.over.read, {}), item.sources[0]
+            place = places.get(source)
             if place is None:
-                place = self.coded[item.sources[0], item.over.read] = self._column(slot, item.value)
+                place = places[source] = self._column(slot, item.value)
             self._append(number, slot, place)
         if self.evidence.propagation.propagators:
             self.receivers.append(Receiver(reading.id, reading.class_name, reading.leaves))
@@ -303,9 +306,11 @@ class Encoding:
 
     def _evidence_slot(self, class_name: str, over: Over) -> int | None:
         """The slot of evidence for entities of a class."""
-        if (class_name, over) not in self.evidence_slots:
-            self.evidence_slots[class_name, over] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
-        return self.evidence_slots[class_name, over]
+        key = class_name, over
+        slot = self.evidence_slots.get(key, UNKNOWN)
+        if slot == UNKNOWN:
+            slot = self.evidence_slots[key] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
+        return slot
 
     def _occupied(self, reading: Reading, table: Table) -> Iterable[int]:
         """The slots below occupied properties: not known, yet not lacking."""
@@ -339,7 +344,7 @@ class Encoding:
 
 
 def _ints(values: array[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
+    return np.asarray(values)  # not copied
 
 
 # ---------------------------------------------------------------- all at once
@@ -417,17 +422,19 @@ def _offsets(owner: Ints, count: int) -> Ints:
 
 def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
     """(T,) the first token of the composite that each token is a part of; for evidence the token itself."""
-    unit = index.unit[slot]
-    alone = len(index.slots) * (entity[-1] + 1 if len(entity) else 1) + np.arange(len(slot))
-    key = np.where(index.is_evidence[slot], alone, entity * len(index.slots) + unit)
+    own = np.flatnonzero(~index.is_evidence[slot])
+    key = entity[own] * len(index.slots) + index.unit[slot[own]]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return first[which]
+    first_of_unit = np.arange(len(slot))
+    first_of_unit[own] = own[first[which]]
+    return first_of_unit
 
 
 def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
     """For each slot that an entity does not lack, the number of slots before it that it lacks, offset by entity."""
-    entity = np.concatenate([flat.entity, flat.occupied[:, 0]])
-    number = index.numbers(classes[entity], np.concatenate([flat.slot, flat.occupied[:, 1]]))
+    own = ~index.is_evidence[flat.slot]
+    entity = np.concatenate([flat.entity[own], flat.occupied[:, 0]])
+    number = index.numbers(classes[entity], np.concatenate([flat.slot[own], flat.occupied[:, 1]]))
     stride = len(index.layout.own) + 1
     key = np.unique((entity * stride + number)[number >= 0])
     entity, number = key // stride, key % stride
@@ -449,17 +456,24 @@ def _coded(
     ends = dict.fromkeys(parts, 1)  # row 0 is the blank
     start = 0
     for column, values in zip(index.columns, columns, strict=True):
-        problems_of_column = {start + place: why for place, why in _problems(column.codec, values)}
-        problems |= problems_of_column
+        codes, problems_of_column = _encoded(column.codec, values)
+        problems |= {start + place: why for place, why in problems_of_column.items()}
         has_code = np.ones(len(values), bool)
-        has_code[[place - start for place in problems_of_column]] = False
+        has_code[list(problems_of_column)] = False
         rows[start : start + len(values)] = np.where(has_code, ends[column.kind] + has_code.cumsum() - 1, -1)
         start, ends[column.kind] = start + len(values), ends[column.kind] + int(has_code.sum())
         if len(values) or not parts[column.kind]:
-            parts[column.kind].append(
-                column.codec.encode([value for value, good in zip(values, has_code, strict=True) if good])
-            )
+            parts[column.kind].append(codes)
     return {kind: _stacked(kind, columns) for kind, columns in parts.items()}, rows, problems
+
+
+def _encoded(codec: Any, values: Sequence[Any]) -> tuple[Tensor, dict[int, str]]:
+    """The codes of the values that have one, and the places of the others, with the reasons why they have none."""
+    try:
+        return codec.encode(values), {}
+    except ValueError:
+        problems = dict(_problems(codec, values))
+        return codec.encode([value for place, value in enumerate(values) if place not in problems]), problems
 
 
 def _problems(codec: Any, values: Sequence[Any], start: int = 0) -> list[tuple[int, str]]:

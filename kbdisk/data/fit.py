@@ -107,6 +107,11 @@ class TrainingValues:
     pattern_sample: PatternSample = field(default_factory=PatternSample)
     unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # paths that no property is for
 
+    def list_of(self, class_name: str, path: Path) -> list[Any] | None:
+        """The list of the values at a path of a class, those of its source; None where the schema does not have it."""
+        source = self.pools.shared.get(Source(class_name, pattern(path)))
+        return None if source is None else self.values.setdefault(source, [])
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -198,6 +203,8 @@ def gather(
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
     stated: dict[str, Collection[str]] = {}
+    lists: dict[tuple[str, Path], list[Any] | None] = {}  # of the values at each path of a class
+    counts: dict[tuple[str, Path], int] = {}
     for reading in read_all(schema, entities):
         entity = reading.entity
         if hierarchy is None:
@@ -210,16 +217,22 @@ def gather(
         if has_links and entity.label:
             gathered.names[reading.id] = entity.label
         for path, value in reading.leaves.items():
-            source = gathered.pools.shared.get(Source(reading.class_name, pattern(path)))
-            if source is not None:
-                gathered.values.setdefault(source, []).append(value)
-                gathered.counts.setdefault((source.class_name, path), Counter())[reading.class_name] += 1
+            key = reading.class_name, path
+            if key not in lists:
+                lists[key] = gathered.list_of(*key)
+            values = lists[key]
+            if values is not None:
+                values.append(value)
+                counts[key] = counts.get(key, 0) + 1
         if config.pooling:
             gathered.classes.append((reading.id, reading.classes))
         if has_evidence:
             receivers.append((reading.id, reading.class_name, reading.leaves))
             if graph is None:
                 linked_entities.add(*receivers[-1])
+    for (class_name, path), count in counts.items():
+        source = gathered.pools.shared[Source(class_name, pattern(path))]
+        gathered.counts.setdefault((source.class_name, path), Counter())[class_name] = count
     stated = dict(stated if hierarchy is None else hierarchy)
     for name, above in hierarchy_of_schema(schema).items():
         stated[name] = tuple(dict.fromkeys((*stated.get(name, ()), *above)))

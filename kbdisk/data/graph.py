@@ -1,13 +1,14 @@
-"""The graph of entities: which entity links to which, and by which path, in networkx.
+"""The graph of entities: which entity links to which, and by which path.
 
-A node is an id. An entity's node has its class as `of` and its known values as `leaves`; a node that is only the target of
-links has neither. The key of an edge is the path of the link.
+A node is an id. An entity's node has its class and its known values; a node that is only the target of links has neither.
+There is one edge for each source, target and path of the link.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import networkx as nx
@@ -23,6 +24,8 @@ from kbdisk.schemas.kinds import Number, Set
 from kbdisk.schemas.schema import Schema
 
 MAX_NUMBER = 1e150  # larger numbers cannot be added up
+COLLECTIONS = (list, tuple, set, frozenset)  # of the links of a set; a check for this tuple is faster than for a union
+NO_LEAVES: Mapping[Path, Any] = MappingProxyType({})
 
 
 class Edge(NamedTuple):
@@ -60,56 +63,88 @@ class LinkArrays(NamedTuple):
     ]  # by class and path: nodes, values
 
 
+class Node:
+    """An id of a graph: its links, and of an entity its class and its known values."""
+
+    __slots__ = ("class_name", "incoming", "leaves", "links")
+
+    def __init__(self) -> None:
+        self.class_name: str | None = None
+        self.leaves: Mapping[Path, Any] = NO_LEAVES
+        self.links: list[tuple[str, Path]] = []  # targets and paths
+        self.incoming: list[Edge] = []
+
+
 class Graph:
     """The links among entities, and the known values of each."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.links: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        self.nodes: dict[str, Node] = {}
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
-        self._incoming: dict[str, tuple[Edge, ...]] = {}  # caches
         self._arrays: LinkArrays | None = None
 
     @classmethod
     def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
         """The graph of some entities, without those that the schema has no class for."""
         graph = cls(schema)
-        for reading in read_all(schema, entities):
-            graph.add(reading.id, reading.class_name, reading.leaves)
+        graph.add_all(entities)
         return graph
 
+    def add_all(self, entities: Iterable[Entity | Reading]) -> None:
+        """Add entities, without those that the schema has no class for."""
+        for reading in read_all(self.schema, entities):
+            self.add(reading.id, reading.class_name, reading.leaves)
+
     def add(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> None:
-        """Add an entity. Values already known of the same id stay."""
-        self._incoming.clear()
+        """Add an entity, whose leaves are not copied. Values already known of the same id stay."""
         self._arrays = None
-        self.links.add_node(id, of=class_name, leaves={**self.leaves(id), **leaves})
+        node = self._node(id)
+        node.class_name, node.leaves = class_name, {**node.leaves, **leaves} if node.leaves else leaves
+        known = set(node.links)
         paths = self.linking[class_name]
         if paths:
             for path, value in leaves.items():
                 if path in paths or pattern(path) in paths:
                     for target in targets(value):
-                        self.links.add_edge(id, target, key=path)
+                        if (target, path) not in known:
+                            known.add((target, path))
+                            node.links.append((target, path))
+                            self._node(target).incoming.append(Edge(id, class_name, path))
+
+    def _node(self, id: str) -> Node:
+        node = self.nodes.get(id)
+        if node is None:
+            node = self.nodes[id] = Node()
+        return node
 
     def of(self, id: str) -> str | None:
         """The class of an entity; None for an id that is no entity here."""
-        return self.links.nodes[id].get("of") if id in self.links else None
+        node = self.nodes.get(id)
+        return None if node is None else node.class_name
 
     def leaves(self, id: str) -> Mapping[Path, Any]:
         """The known values of an entity."""
-        return self.links.nodes[id].get("leaves", {}) if id in self.links else {}
+        node = self.nodes.get(id)
+        return NO_LEAVES if node is None else node.leaves
 
     def entities(self) -> Iterator[str]:
         """The ids of all entities, in the order in which they were added."""
-        return (id for id, class_name in self.links.nodes(data="of") if class_name is not None)
+        return (id for id, node in self.nodes.items() if node.class_name is not None)
+
+    def edges(self) -> Iterator[tuple[str, str, Path]]:
+        """All links, by source, target and path; those from one entity to another follow each other."""
+        for source, node in self.nodes.items():
+            by_target: dict[str, list[Path]] = {}
+            for target, path in node.links:
+                by_target.setdefault(target, []).append(path)
+            for target, paths in by_target.items():
+                yield from ((source, target, path) for path in paths)
 
     def incoming(self, id: str) -> Sequence[Edge]:
         """The links that lead to an id."""
-        if id not in self.links:
-            return ()
-        if id not in self._incoming:
-            edges = self.links.in_edges(id, keys=True)
-            self._incoming[id] = tuple(Edge(source, self.links.nodes[source]["of"], path) for source, _, path in edges)
-        return self._incoming[id]
+        node = self.nodes.get(id)
+        return () if node is None else node.incoming
 
     def arrays(self) -> LinkArrays:
         """Its links between different nodes, and its finite numbers outside of lists, as arrays."""
@@ -118,11 +153,11 @@ class Graph:
         return self._arrays
 
     def _read_arrays(self) -> LinkArrays:
-        ids = {id: number for number, id in enumerate(self.links)}
+        ids = {id: number for number, id in enumerate(self.nodes)}
         relations: dict[tuple[str, Path], int] = {}
         known: dict[tuple[str, Path], int] = {}  # the relations of unchanged paths
         edges: set[tuple[int, int, int]] = set()
-        for source, target, path in self.links.edges(keys=True):
+        for source, target, path in self.edges():
             class_name = str(self.of(source))
             relation = known.get((class_name, path))
             if relation is None:
@@ -157,8 +192,8 @@ class Graph:
             for name, entity_class in self.schema.classes.items()
         }
         found: dict[tuple[str, Path], list[tuple[int, float]]] = {}
-        for id, node in self.links.nodes(data=True):
-            class_name, leaves = node.get("of", ""), node.get("leaves", {})
+        for id, node in self.nodes.items():
+            class_name, leaves = node.class_name or "", node.leaves
             for path in paths.get(class_name, ()):
                 if path in leaves and abs(value := float(leaves[path])) < MAX_NUMBER:
                     found.setdefault((class_name, path), []).append((ids[id], value))
@@ -169,31 +204,33 @@ class Graph:
 
     def neighbours(self, id: str) -> set[str]:
         """The ids that an entity links to, or that link to it."""
-        return {*self.links.successors(id), *self.links.predecessors(id)} - {id} if id in self.links else set()
+        node = self.nodes.get(id)
+        if node is None:
+            return set()
+        return {*(target for target, _ in node.links), *(edge.source for edge in node.incoming)} - {id}
 
     def only(self, sources: Collection[str]) -> Self:
         """The graph of these entities alone: no values of others, and no links from them."""
         graph = type(self)(self.schema)
         for id in self.entities():
             if id in sources:
-                graph.add(id, self.links.nodes[id]["of"], self.leaves(id))
+                graph.add(id, str(self.of(id)), self.leaves(id))
         return graph
 
     def along(self, *paths: Path) -> nx.DiGraph[str]:
         """The links by some paths, such as those to broader classes."""
-        edges = ((source, target) for source, target, path in self.links.edges(keys=True) if pattern(path) in paths)
+        edges = ((source, target) for source, target, path in self.edges() if pattern(path) in paths)
         return nx.DiGraph(edges)
 
     def inverses(self, share: float = 0.9, least: int = 3) -> list[Inverse]:
         """The pairs of paths where at least a `share` of the links by the first, of `least` or more, is answered by the second."""
         links: Counter[tuple[str, Path, str]] = Counter()
         answered: Counter[tuple[str, Path, str, Path]] = Counter()
-        for source, target, path in self.links.edges(keys=True):
+        for source, target, path in self.edges():
             class_name, back_class = self.of(source), self.of(target)
             if class_name is not None and back_class is not None:
                 links[class_name, pattern(path), back_class] += 1
-                keys: Any = self.links.get_edge_data(target, source) or {}
-                paths: set[Path] = {pattern(key) for key in keys}
+                paths = {pattern(back) for end, back in self.nodes[target].links if end == source}
                 answered.update((class_name, pattern(path), back_class, back) for back in paths)
         inverses = [
             Inverse(*pair, links[pair[:3]], count / links[pair[:3]])
@@ -202,13 +239,13 @@ class Graph:
         ]
         return sorted(inverses, key=lambda pair: (pair.class_name, str(pair.path), pair.back_class, str(pair.back)))
 
-    def groups(self, *, mutual: bool = False) -> list[list[str]]:
-        """The connected components of the links; with `mutual`, of those links that the target answers with a link back.
+    def groups(self) -> list[list[str]]:
+        """The connected components of the links.
 
         A split that keeps groups whole leaks nothing over links. Groups and their members are sorted.
         """
         ids = list(self.entities())
-        edges = ((a, b) for a, b in self.links.edges() if not mutual or self.links.has_edge(b, a))
+        edges = ((source, target) for source, target, _ in self.edges())
         graph: nx.Graph[str] = nx.Graph(edges)
         graph.add_nodes_from(ids)
         entities = set(ids)
@@ -246,5 +283,5 @@ def linking(leaves: Mapping[Path, Any]) -> set[Path]:
 
 def targets(value: Any) -> list[str]:
     """The ids that a link, or a set of links, leads to."""
-    links = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    links = value if isinstance(value, COLLECTIONS) else (value,)
     return [link.id if isinstance(link, Link) else link for link in links]

@@ -17,6 +17,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -80,6 +81,14 @@ def pooled_aggregate(pools: Pools, class_name: str, over: Over) -> tuple[str, Ov
     return pools.source(class_name, pattern(over.link)).class_name, over
 
 
+class SiblingNumber(NamedTuple):
+    """A number of siblings: whether their median is evidence, and the rest that is."""
+
+    number: Source
+    is_shown: bool
+    rest: Over | None
+
+
 class Aggregates:
     """The aggregates over the entities of a graph: all, or those that are wanted."""
 
@@ -102,6 +111,9 @@ class Aggregates:
         self._leaves = {
             self._source(name, path): self._leaf_of(name, path) for name, own in self.numbers.items() for path in own
         }
+        self._sibling_numbers: dict[tuple[str, Path], list[SiblingNumber]] = {}
+        self._overs: dict[tuple[Source, Path, str], Over] = {}
+        self._wanted_sources: dict[tuple[str, Path, str], Collection[Source] | None] = {}
         self._bounds: dict[Source, tuple[float, float]] = {}
         self._groups: dict[Group, list[str]] = {}
         self._sets: dict[Group, frozenset[str]] = {}
@@ -166,31 +178,51 @@ class Aggregates:
         """The numbers whose aggregates an entity of a class gets; None: all."""
         if self.wanted is None:
             return None
-        over = Over("", link, (), how == "sources", how)
-        return self.wanted.get((pooled_aggregate(self.pools, class_name, over)[0], link, over.incoming, how), ())
+        key = class_name, link, how
+        if key not in self._wanted_sources:
+            over = Over("", link, (), how == "sources", how)
+            pooled_class = pooled_aggregate(self.pools, class_name, over)[0]
+            self._wanted_sources[key] = self.wanted.get((pooled_class, link, over.incoming, how), ())
+        return self._wanted_sources[key]
 
     # ------------------------------------------------------------ siblings
 
     def _siblings(self, id: str, class_name: str, group: Group, through: Sequence[str]) -> Iterator[Aggregate]:
-        siblings, rest = (self._wanted(class_name, group.link, how) for how in OF_SIBLINGS)
-        if siblings is not None and rest is not None and not siblings and not rest:
-            return
-        numbers: dict[Source, list[float]] = defaultdict(list)
-        for member in self._drawn(id, group):
-            for number, value in self._numbers_of(member).items():
-                numbers[number].append(value)
-        for number in self._shared_numbers[class_name]:
-            if siblings is None or number in siblings:
-                values = numbers[number][:MAX_SIBLINGS]
+        numbers = self._numbers_of_siblings(class_name, group.link)
+        drawn = list(self._drawn(id, group)) if any(number.is_shown for number in numbers) else []
+        for number, is_shown, rest in numbers:
+            if is_shown:
+                known = (value for member in drawn if (value := self._numbers_of(member).get(number)) is not None)
+                values = list(islice(known, MAX_SIBLINGS))
                 if values:
-                    over = Over(number.class_name, group.link, number.path, aggregate="siblings")
+                    over = self._over(number, group.link, "siblings")
                     yield Aggregate(over, self._fitting(number, statistics.median(values)), through, group.by)
-            over = Over(number.class_name, group.link, number.path, aggregate="rest")
-            total = self.totals.get(over)
-            if total is not None and (rest is None or number in rest):
+            if rest is not None:
                 own_values = self._values([id] if self._is_in(id, group) else (), number)
-                rest_of_total = total - self._sum(group, number) + math.fsum(own_values)
-                yield Aggregate(over._replace(total=total), self._fitting(number, rest_of_total), through, group.by)
+                rest_of_total = rest.total - self._sum(group, number) + math.fsum(own_values)
+                yield Aggregate(rest, self._fitting(number, rest_of_total), through, group.by)
+
+    def _numbers_of_siblings(self, class_name: str, link: Path) -> Sequence[SiblingNumber]:
+        """The numbers of siblings whose aggregates an entity of a class gets over a link."""
+        key = class_name, link
+        if key not in self._sibling_numbers:
+            siblings, rest = (self._wanted(class_name, link, how) for how in OF_SIBLINGS)
+            numbers = self._sibling_numbers[key] = []
+            for number in self._shared_numbers[class_name]:
+                over = Over(number.class_name, link, number.path, aggregate="rest")
+                total = self.totals.get(over) if rest is None or number in rest else None
+                is_shown = siblings is None or number in siblings
+                if is_shown or total is not None:
+                    over_rest = None if total is None else over._replace(total=total)
+                    numbers.append(SiblingNumber(number, is_shown, over_rest))
+        return self._sibling_numbers[key]
+
+    def _over(self, number: Source, link: Path, how: str) -> Over:
+        """The link that an aggregate comes over. Entities share it."""
+        key = number, link, how
+        if key not in self._overs:
+            self._overs[key] = Over(number.class_name, link, number.path, how == "sources", how)
+        return self._overs[key]
 
     def _members(self, group: Group) -> list[str]:
         if group not in self._groups:
@@ -282,7 +314,7 @@ class Aggregates:
         incoming = how == "sources"
         for number in sorted(values):
             through, by = (entities, first[number]) if incoming else ((), id)
-            over = Over(number.class_name, link, number.path, incoming, how)
+            over = self._over(number, link, how)
             yield Aggregate(over, self._fitting(number, statistics.median(values[number])), through, by)
 
     def _values(self, entities: Iterable[str], number: Source) -> list[float]:
@@ -317,10 +349,12 @@ def _adds_up(groups: Sequence[Sequence[float]]) -> bool:
     sums = list(map(math.fsum, groups))
     middle = statistics.median(sums)
     deviation = statistics.median(abs(value - middle) for value in sums)
+    if not (middle > 0 and deviation <= MAX_TOTAL_DEVIATION * middle):
+        return False
     spread = statistics.pstdev([value for group in groups for value in group])
     size = statistics.median(map(len, groups))
     by_chance = NORMAL_MEDIAN_DEVIATION * spread * math.sqrt(size)
-    return middle > 0 and deviation <= min(MAX_TOTAL_DEVIATION * middle, MAX_CHANCE_RATIO * by_chance)
+    return deviation <= MAX_CHANCE_RATIO * by_chance
 
 
 class AggregateScreening:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kbdisk.data.config import EvidenceConfig
-from kbdisk.data.graph import Graph, pattern, targets
+from kbdisk.data.graph import COLLECTIONS, Graph, pattern, targets
 from kbdisk.data.link_aggregates import (
     MAX_SCREENED_ENTITIES,
     Aggregate,
@@ -65,7 +65,8 @@ class Evidence:
         for class_name, over in wanted or ():
             if self._wanted is not None and not over.aggregate:
                 self._wanted[class_name, over.link].append(over)
-        self._wanted_paths: dict[tuple[str, Path, str], list[Path]] = {}
+        self._wanted_overs: dict[tuple[str, Path, str], list[tuple[Over, bool]]] = {}
+        self._overs: dict[tuple[str, Path, Path], tuple[Over, bool]] = {}
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
     def values_for(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
@@ -91,27 +92,36 @@ class Evidence:
             target_class = self.graph.of(target)
             if target_class is None or target == id:
                 continue
-            linking = self.graph.linking[target_class]
             known = self.graph.leaves(target)
-            for path in self._read(class_name, link, target_class, known):
-                values = known[path]
-                rest = _without(values, id) if pattern(path) in linking else values
+            for over, is_link in self._read(class_name, link, target_class, known):
+                values = known.get(over.read)
+                rest = _without(values, id) if is_link and values is not None else values
                 if rest is not None:
-                    yield EvidenceValue(Over(target_class, link, path), (target,), rest, rest is values)
+                    yield EvidenceValue(over, (target,), rest, rest is values)
 
-    def _read(self, class_name: str, link: Path, target_class: str, known: Mapping[Path, Any]) -> Iterable[Path]:
-        """The paths of the known values at the other end of a link that are evidence."""
+    def _read(
+        self, class_name: str, link: Path, target_class: str, known: Mapping[Path, Any]
+    ) -> Iterable[tuple[Over, bool]]:
+        """What may be evidence at the other end of a link, each with whether it is a link, too."""
         if self._wanted is None:
-            return known
+            return (self._outgoing_over(target_class, link, path) for path in known)
         key = class_name, link, target_class
-        if key not in self._wanted_paths:
+        if key not in self._wanted_overs:
             pooled_class = pooled_over(self.pools, class_name, Over(target_class, link, ()))[0]
-            self._wanted_paths[key] = [
-                over.read
+            self._wanted_overs[key] = [
+                self._outgoing_over(target_class, link, over.read)
                 for over in self._wanted.get((pooled_class, link), ())
                 if pooled_over(self.pools, class_name, Over(target_class, link, over.read)) == (pooled_class, over)
             ]
-        return [path for path in self._wanted_paths[key] if path in known]
+        return self._wanted_overs[key]
+
+    def _outgoing_over(self, target_class: str, link: Path, read: Path) -> tuple[Over, bool]:
+        """The evidence at a path behind a link, and whether it is a link, too. Entities share it."""
+        key = target_class, link, read
+        if key not in self._overs:
+            is_link = pattern(read) in self.graph.linking[target_class]
+            self._overs[key] = Over(target_class, link, read), is_link
+        return self._overs[key]
 
     def incoming(self, id: str) -> Iterator[EvidenceValue]:
         """The links that lead to an entity; of too many a sample that is always the same: the ids that hash lowest."""
@@ -231,7 +241,7 @@ def _single_links(schema: Schema, name: str) -> set[Path]:
 
 def _without(value: Any, id: str) -> Any:
     """A link or a set of links without those to one entity; None where no other is left."""
-    if not isinstance(value, list | tuple | set | frozenset):
+    if not isinstance(value, COLLECTIONS):
         return None if targets(value)[0] == id else value
     rest = [link for link in value if targets(link)[0] != id]
     return value if len(rest) == len(value) else rest or None

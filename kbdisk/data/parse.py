@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites import Kind
-from kbdisk.schemas.composites.base import EACH, split_kind
+from kbdisk.schemas.composites.base import EACH, is_composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import ALONE, Mapped
 from kbdisk.schemas.composites.quantity import BARE
@@ -51,19 +52,27 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
             (reading.occupied if value is SOMEVALUE else reading.absent).append(path)
         elif value is None:
             reading.gaps.append(path)
+        elif not is_composite(property.kind):
+            reading.leaves[path] = value
         else:
-            for within, leaf in split_kind(property.kind, value).items():
+            for within, leaf in property.kind.split(value).items():
                 kept = _learnt(property.kind, within, leaf)
                 if kept is not None:
-                    reading.leaves[(*path, *within)] = kept
+                    reading.leaves[_joined(path, within)] = kept
                 if within[-1:] == BARE:  # its unit is asked for
-                    reading.gaps.append((*path, *within[:-1]))
+                    reading.gaps.append(_joined(path, within[:-1]))
             if is_gap(value):  # a quantity, though its unit may be there
                 reading.gaps.append(path)
             if isinstance(property.kind, Listed | Mapped):
-                reading.gaps.extend((*path, *within) for within in _blanks(property.kind, value))
+                reading.gaps.extend(_joined(path, within) for within in _blanks(property.kind, value))
     reading.occupied.extend(misfit.path for misfit in misfits)
     return reading
+
+
+@lru_cache(MAX_CACHED_PATHS)
+def _joined(path: Path, within: Path) -> Path:
+    """The path of a part. Entities share the paths of their parts, as millions of equal ones take memory."""
+    return (*path, *within)
 
 
 def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:

@@ -22,9 +22,9 @@ n nodes   E edges   N entities   p paths   m messages   C chains
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -206,7 +206,8 @@ class Propagation:
         if not relations.names:
             return cls()
         sources = sorted(relations.numbers_of, key=str)
-        tasks = [_Task.of(number, sources, pools, receivers) for number in sources]
+        order = sorted(range(len(receivers)), key=lambda place: (hash_id(receivers[place].id), receivers[place].id))
+        tasks = [_Task.of(number, sources, pools, receivers, order) for number in sources]
         tasks = [task for task in tasks if len(task.places) >= MIN_VALUES]
         used = sorted({place for task in tasks for place in task.places})
         all_links = FirstLinks.of(graph, relations, pools, [receivers[place] for place in used])
@@ -591,17 +592,24 @@ class _Task(NamedTuple):
     values: Floats  # of each of them
 
     @classmethod
-    def of(cls, number: Source, sources: Sequence[Source], pools: Pools, receivers: Sequence[Receiver]) -> Self:
-        """The task of fitting one of the numbers."""
-        having = [
+    def of(
+        cls,
+        number: Source,
+        sources: Sequence[Source],
+        pools: Pools,
+        receivers: Sequence[Receiver],
+        order: Iterable[int],
+    ) -> Self:
+        """The task of fitting one of the numbers, to the first entities of a random order that have it."""
+        classes = pools.members.get(number, ())
+        having = (
             place
-            for place, receiver in enumerate(receivers)
-            if number.path in receiver.leaves and pools.source(receiver.class_name, number.path) == number
-        ]
-        having.sort(key=lambda place: (hash_id(receivers[place].id), receivers[place].id))
-        having = having[:MAX_FITTED_ENTITIES]
-        values = np.array([float(receivers[place].leaves[number.path]) for place in having])
-        return cls(number, tuple(source for source in sources if source.path == number.path), having, values)
+            for place in order
+            if receivers[place].class_name in classes and number.path in receivers[place].leaves
+        )
+        places = list(islice(having, MAX_FITTED_ENTITIES))
+        values = np.array([float(receivers[place].leaves[number.path]) for place in places])
+        return cls(number, tuple(source for source in sources if source.path == number.path), places, values)
 
 
 class _FittedNumber(NamedTuple):

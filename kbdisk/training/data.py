@@ -6,15 +6,16 @@ other are on the same side, as a copy of a validation entity in training would m
 
 from __future__ import annotations
 
-import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
+import networkx as nx
+
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
-from kbdisk.data.graph import Graph
+from kbdisk.data.graph import COLLECTIONS, Graph, linking, pattern, targets
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
@@ -23,7 +24,6 @@ from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.experts.base import Report, ignored
 from kbdisk.schemas.kinds import Text
-from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved, without_slots
 from kbdisk.training.run import Run
@@ -67,12 +67,14 @@ class Data:
         run: Run,
         held_out: Sequence[Entity] = (),
         report: Report = ignored,
+        readings: Sequence[Reading] | None = None,
     ) -> Data:
         """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
-        Training entities are evidence for validation entities, but not the other way round.
+        `readings` are those of the entities by the schema, if the caller has them. Training entities are evidence for
+        validation entities, but not the other way round.
         """
-        readings = list(read_all(schema, entities))
+        readings = list(read_all(schema, entities)) if readings is None else readings
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
         if len(parts.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
@@ -91,10 +93,11 @@ class Data:
         complete = codec.encode(training, graph=known)
         # Without links held-out entities measure experts as well, and no values need be reserved.
         reserves = run.experts_share > 0 and len(validation) and len(complete.needs)
+        known.add_all(validation)  # after the training entities are encoded
         return cls(
             codec,
             without_reserved(complete, run.seed) if reserves else complete,
-            codec.encode(validation, graph=Graph.read(schema, [*training, *validation])),
+            codec.encode(validation, graph=known),
             complete if reserves else None,
             ValueCounts.of(schema, readings),
         )
@@ -198,45 +201,66 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
             leader[second] = first
             size[first] += size[second]
 
-    seen: dict[bytes, int] = {}
-    graph = Graph(schema)
+    seen: dict[int, int] = {}  # by the hash of its values, the first entity that has it
     place_of: dict[str, int] = {}
+    names = _NamePaths(schema)
+    linking_paths = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
+    links: set[tuple[str, str]] = set()
     for place, reading in enumerate(readings):
         if reading is None:
             continue
         join(place_of.setdefault(reading.id, place), place, len(readings))
-        graph.add(reading.id, reading.class_name, reading.leaves)
-        fingerprint = _fingerprint(schema, reading)
-        if fingerprint is not None:
-            join(seen.setdefault(fingerprint, place), place, len(readings))
+        paths = linking_paths[reading.class_name]
+        if paths:
+            links.update(
+                (reading.id, target)
+                for path, value in reading.leaves.items()
+                if path in paths or pattern(path) in paths
+                for target in targets(value)
+            )
+        values = _compared_values(reading, names)
+        if len(values) >= MIN_COPIED_PROPERTIES:
+            earlier = readings[seen.setdefault(hash(values), place)]
+            if earlier is not None and earlier is not reading and _compared_values(earlier, names) == values:
+                join(place_of[earlier.id], place, len(readings))
     most = max(2.0, MAX_GROUP_SHARE * len(readings))
-    for ids in graph.groups(mutual=True):
-        first, *others = (place_of[id] for id in ids if id in place_of)
+    mutual: nx.Graph[str] = nx.Graph((source, target) for source, target in links if (target, source) in links)
+    for ids in sorted(sorted(component) for component in nx.connected_components(mutual)):
+        first, *others = (place_of[id] for id in ids)
         for other in others:
             join(first, other, most)
     return [find(place) for place in range(len(readings))]
 
 
-def _fingerprint(schema: Schema, reading: Reading) -> bytes | None:
-    """A hash of the values but for names and links, equal for copies; None where there are too few values."""
-    properties = schema.classes[reading.class_name].properties
-    values = [
-        (repr(path), repr(value))
+class _NamePaths:
+    """Tells which paths of a class are texts or unique to an entity. Each path is looked up once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._classes = schema.classes
+        self._known: dict[tuple[str, Path], bool] = {}
+
+    def has(self, class_name: str, path: Path) -> bool:
+        """Whether a leaf is a text or unique to its entity."""
+        key = class_name, path
+        if key not in self._known:
+            properties = self._classes[class_name].properties
+            property = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)
+            self._known[key] = property is not None and (property.unique or isinstance(property.kind, Text))
+        return self._known[key]
+
+
+def _compared_values(reading: Reading, names: _NamePaths) -> frozenset[Any]:
+    """The values but for names and links, by class and path: those of copies are equal."""
+    class_name = reading.class_name
+    return frozenset(
+        (class_name, path, tuple(value) if isinstance(value, list) else value)
         for path, value in reading.leaves.items()
-        if not _is_name(properties, path) and not _is_linked(value)
-    ]
-    if len(values) < MIN_COPIED_PROPERTIES:
-        return None
-    return hashlib.blake2b(repr((reading.class_name, sorted(values))).encode(), digest_size=16).digest()
-
-
-def _is_name(properties: Mapping[Path, Property], path: Path) -> bool:
-    """Whether a leaf is a text or unique to its entity."""
-    property = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)
-    return property is not None and (property.unique or isinstance(property.kind, Text))
+        if not names.has(class_name, path) and not _is_linked(value)
+    )
 
 
 def _is_linked(value: Any) -> bool:
     """Whether a leaf holds links: copies of one thing may differ in them."""
-    items = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-    return any(isinstance(item, Link) for item in items)
+    if isinstance(value, COLLECTIONS):
+        return any(isinstance(item, Link) for item in value)
+    return isinstance(value, Link)

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from kbdisk.data.parse import Reading
 from kbdisk.entity import Entity
 from kbdisk.errors import KBDiskWarning, TrainingError, setting
 from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
@@ -59,8 +60,11 @@ def train(
     start: Trained | None = None,
     clock: Clock | None = None,
     after: Mapping[str, Limits] = MappingProxyType({}),
+    readings: Sequence[Reading] | None = None,
 ) -> Trained:
     """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
+
+    `readings` are those of the entities by the schema, if the caller has them.
 
     Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
     validation entities.
@@ -73,7 +77,7 @@ def train(
     """
     clock, begun = clock or Clock(), time.monotonic()
     if start is None:
-        data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, begun))
+        data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, begun), readings)
         asked, run = run, fit_sizes(run, data)
     else:
         data = Data.continuing(start, entities)

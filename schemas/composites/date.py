@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from kbdisk.entity import Date as Day
@@ -45,8 +46,12 @@ class Date:
         day = self._read(value)
         check(day)
         if day.year is not None:
-            Number(True, self.minimum, self.maximum).check(day.year)
+            self._year.check(day.year)
         return day
+
+    @cached_property
+    def _year(self) -> Number:
+        return Number(True, self.minimum, self.maximum)
 
     def split(self, value: Day) -> Parts:
         """The numbers that are known, and the texts that are carried along."""

@@ -75,6 +75,10 @@ class Quantity:
 
     def units(self) -> tuple[str, ...]:
         """All units known here, the main one first."""
+        return self._units
+
+    @cached_property
+    def _units(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*([self.unit] if self.unit else []), *self.factors]))
 
     def leaves(self) -> dict[Path, Any]:

@@ -63,10 +63,15 @@ class Inference:
         return shared
 
 
-def infer(kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "") -> Inference:
-    """Infer the schema of a knowledge base or of any entities; only of `classes`, where some are named."""
+def infer(
+    kb: Iterable[Entity], *, classes: Iterable[str] = (), label: str = "", entities: Iterable[Entity] | None = None
+) -> Inference:
+    """Infer the schema of a knowledge base or of any entities; only of `classes`, where some are named.
+
+    `entities` are those of the knowledge base, if the caller has read them.
+    """
     reader = EntityReader(tuple(classes or ()))
-    reader.read(kb)
+    reader.read(kb if entities is None else entities)
     refuse_unmet(getattr(kb, "name", "the entities"), reader.wanted, reader.classes_found)
     nodes = dict(reader.classes()) or {"": Node(reader.budget)}
     names = _names(nodes)

@@ -78,6 +78,13 @@ def test_copies_that_link_elsewhere_stand_on_one_side(seed):
     assert all((f"e{n}" in validation) == (f"e{n + 1}" in validation) for n in range(0, 60, 2))
 
 
+def test_entities_whose_values_have_equal_hashes_are_no_copies():
+    pairs = [thing(n, a=a, b=n // 2, code=f"c{n}") for n in range(100) for a in [-1 - n % 2]]  # hash(-1) == hash(-2)
+    apart = [{f"t{n}", f"t{n + 1}"} for n in range(0, 100, 2)]
+    training, validation = sides(pairs, share=0.5)
+    assert any(not pair <= training and not pair <= validation for pair in apart)
+
+
 def test_entities_that_say_too_little_are_no_copies():
     entities = [Entity(f"e{number}", {"a": 1, "b": 1}, ("Thing",)) for number in range(50)]
     training, validation = sides(entities)
