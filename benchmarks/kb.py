@@ -456,7 +456,7 @@ class ResumedFit:
         from kbdisk.training.clock import Clock
 
         options = TrainingOptions(preset=self.preset, budget=self.budget, seed=seed, device=self.device)
-        clock, loaded = Clock(fills=True), LoadedSource.of(entities)
+        clock, loaded = Clock(fills="all"), LoadedSource.of(entities)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.progress.training() as watch:
             return own_model(loaded, options, self.progress.say, watch, folder=self.folder, clock=clock).model
