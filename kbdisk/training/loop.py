@@ -390,12 +390,12 @@ class ParallelGradients:
         """Put the gradient of the loss of some entities into the parameters."""
         parts = entities.chunk(max(min(self.most, len(entities) // self.least), 1))
         pieces = self.processes.pieces([len(part) for part in parts])
-        parts = [parts[piece.chunk] for piece in pieces]
-        shares = [len(part) / len(entities) for part in parts]
-        if self.pool is None or len(parts) == 1:
-            chunks = list(map(partial(self._chunk, loss_of), parts, shares, pieces))
+        chosen = [parts[piece.chunk] for piece in pieces]
+        shares = [len(part) / len(entities) for part in chosen]
+        if self.pool is None or len(chosen) == 1:
+            chunks = list(map(partial(self._chunk, loss_of), chosen, shares, pieces))
         else:
-            chunks = list(self.pool.map(partial(self._threaded, loss_of), parts, shares, pieces))
+            chunks = list(self.pool.map(partial(self._threaded, loss_of), chosen, shares, pieces))
             torch.set_num_threads(self.threads)  # for new threads: each worker has set its own number
         for place, parameter in enumerate(self.parameters):
             parameter.grad = _sum([chunk.gradients[place] for chunk in chunks])
