@@ -551,7 +551,7 @@ def _refuse_several_processes() -> None:
 
     processes = Processes.of_environment()
     if processes.can_connect and not processes.is_first:
-        raise click.exceptions.Exit(2)  # process 0 prints for all
+        raise SystemExit(2)  # process 0 prints for all
     if processes.can_connect:
         problem = f"is needed in {processes.size} processes. Train first (torchrun ... -m kbdisk train), then complete."
         raise ConfigError("--model", problem)
