@@ -1,18 +1,22 @@
 """The speed of a training step: against a plain network, against the machine's peak, and as schemas and batches grow.
 
-python -m benchmarks train [--rounds 5] [--only plain,schema,memory] [--threads 1]
+python -m benchmarks train [--rounds 5] [--only plain,schema,memory,processes] [--threads 1]
 
 Measurements alternate. Each is the processor time of several steps, and the median of some is reported. They use one thread:
 waiting for other threads would count as work, and other load on the machine would show. Work is counted by
 `torch.utils.flop_counter`: the products of the forward and the backward pass.
+
+The table of processes is of elapsed time, as processes wait for each other: measure it on two idle cores.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import platform
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -38,9 +42,17 @@ from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.training.config import TrainConfig
+from kbdisk.training.data import Data
+from kbdisk.training.distributed import Processes
+from kbdisk.training.loop import Trainer
+from kbdisk.training.run import Run
 
 LEAST = 1.5  # processor seconds of one reading: its clock may tick in hundredths
 SIZE = 3072  # of the machine's own products
+SIZE_BESIDE = 1536  # of products in several processes
+UNTIMED_STEPS, TIMED_STEPS = 2, 8  # of a reading in several processes
+PROCESS = "process"  # the argument of a child that is one of several
 
 
 # ---------------------------------------------------------------- what is trained on
@@ -151,10 +163,10 @@ def plain_reference() -> ModuleType:
     return module
 
 
-def multiplied(dtype: torch.dtype) -> Trained:
+def multiplied(dtype: torch.dtype, size: int = SIZE) -> Trained:
     """A large product of matrices."""
-    a, b = torch.randn(2, SIZE, SIZE).to(dtype)
-    return Trained(f"matmul {SIZE}, {str(dtype)[6:]}", lambda: torch.mm(a, b), 0, 2.0 * SIZE**3)
+    a, b = torch.randn(2, size, size).to(dtype)
+    return Trained(f"matmul {size}, {str(dtype)[6:]}", lambda: torch.mm(a, b), 0, 2.0 * size**3)
 
 
 def seconds(step: Callable[[], object]) -> float:
@@ -223,6 +235,70 @@ def memory(rounds: int) -> Iterator[str]:
         yield f"| {case} | {measured['tokens']:,} | {measured['bytes'] / 1e6:.0f} | {per_token:.1f} |"
 
 
+def processes(rounds: int) -> Iterator[str]:
+    """Two processes of one thread each against one: a data-parallel step, and products of matrices side by side."""
+    yield "| what | seconds, one process | seconds, two processes | speed of two against one |"
+    yield "|---|---|---|---|"
+    one, two = [], []
+    for _ in range(rounds):
+        one.append(_seconds_in_processes(1))
+        two.append(_seconds_in_processes(2))
+    names = {
+        "step": "a training step of 512 entities, width 128, divided",
+        "product": f"a product of matrices of side {SIZE_BESIDE} in each process",
+    }
+    for name, title in names.items():
+        alone, together = (statistics.median(reading[name] for reading in readings) for readings in (one, two))
+        work = 2 if name == "product" else 1  # two processes multiply twice
+        yield f"| {title} | {alone:.3f} | {together:.3f} | {work * alone / together:.2f} |"
+
+
+def _seconds_in_processes(size: int) -> dict[str, float]:
+    """The elapsed seconds of a training step and of a product, in so many new processes at once."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = str(listener.getsockname()[1])
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.train", PROCESS]
+    address = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    started = [
+        subprocess.Popen(
+            command, env={**os.environ, **address, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT
+        )
+        for rank in range(size)
+    ]
+    outputs = [process.communicate()[0] for process in started]
+    if any(process.returncode for process in started):
+        raise SystemExit("a process of the benchmark has failed")
+    taken: dict[str, float] = json.loads(outputs[0])
+    return taken
+
+
+def process_child() -> None:
+    """The elapsed seconds of a training step and of a product, in one of several processes."""
+    random.seed(0)
+    torch.set_num_threads(1)
+    codec, tokens = phones(4096)
+    run = Run("default", model=ModelConfig(width=128, dropout=0.1), train=TrainConfig(batch=512, steps=100))
+    several = Processes.of_environment()
+    with several.connected():
+        trainer = Trainer(Data(codec, tokens, tokens), run, torch.device("cpu"), processes=several)
+        steps = {"step": trainer.advance, "product": multiplied(torch.float32, SIZE_BESIDE).step}
+        taken = {name: _elapsed(step, several) for name, step in steps.items()}
+    print(json.dumps(taken))
+
+
+def _elapsed(step: Callable[[], object], several: Processes) -> float:
+    """The elapsed seconds of one step until all processes have taken it."""
+    for _ in range(UNTIMED_STEPS):
+        step()
+    several.largest(0)
+    begun = time.monotonic()
+    for _ in range(TIMED_STEPS):
+        step()
+    several.largest(0)
+    return (time.monotonic() - begun) / TIMED_STEPS
+
+
 def child(case: str) -> None:
     """One step of so many entities, and the bytes that its tensors took at most."""
     random.seed(0)
@@ -239,7 +315,7 @@ def child(case: str) -> None:
     print(json.dumps({"bytes": max(taken), "tokens": len(batch)}))
 
 
-TABLES = {"plain": against_plain, "schema": as_schemas_grow, "memory": memory}
+TABLES = {"plain": against_plain, "schema": as_schemas_grow, "memory": memory, "processes": processes}
 
 
 def main(argv: Sequence[str]) -> None:
@@ -262,4 +338,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":  # one measurement, in a process of its own
-    child(sys.argv[1])
+    process_child() if sys.argv[1] == PROCESS else child(sys.argv[1])

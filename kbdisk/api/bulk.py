@@ -29,7 +29,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path as FilePath
 from typing import Any, Self
@@ -63,6 +63,7 @@ from kbdisk.schemas.importers import read_constraints
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.numerals import of_any_length
 from kbdisk.store.files import Files
+from kbdisk.training.distributed import Processes, device_here
 
 RECORDS = ".kbdisk-job"  # the folder of the records, in that of the targets
 JOB = "job.json"
@@ -387,8 +388,8 @@ def complete_shards(
         results[result.source] = result
         if progress is not None:
             progress(len(results), len(mine))
-    gathered = processes.gather(results)
-    rank = processes.rank if processes.are_connected else 0
+    gathered = _gather(processes, results)
+    rank = processes.rank if processes.can_connect else 0
     return BulkSummary(tuple(gathered[shard.source] for shard in shards if shard.source in gathered), rank)
 
 
@@ -490,7 +491,7 @@ def _complete_here(
         if (finished := _finished_result(job, shard)) is not None:
             yield finished
             continue
-        worker = worker or ShardWorker(replace(job, device=_device_here(job.device)))
+        worker = worker or ShardWorker(replace(job, device=device_here(job.device)))
         yield worker.complete(shard)
 
 
@@ -502,56 +503,15 @@ def _finished_result(job: BulkJob, shard: Shard) -> ShardResult | None:
         return ShardResult(shard.source, shard.target, FAILED, str(error))
 
 
-def _device_here(device: str) -> str:
-    """The device of this process: under torchrun each process of a machine has a GPU of its own."""
-    local_rank = os.environ.get("LOCAL_RANK", "")
-    if device not in ("auto", "cuda") or not local_rank.isdigit():
-        return device
-    import torch
+def _gather(processes: Processes, results: dict[str, ShardResult]) -> dict[str, ShardResult]:
+    """The results of all processes, once all are done; of this one alone if they cannot connect.
 
-    return f"cuda:{int(local_rank) % torch.cuda.device_count()}" if torch.cuda.is_available() else device
-
-
-@dataclass(frozen=True)
-class Processes:
-    """The processes of a job by the variables that torchrun and others set: this one is number `rank` of `size`."""
-
-    rank: int = 0
-    size: int = 1
-
-    @classmethod
-    def of_environment(cls) -> Self:
-        """By RANK and WORLD_SIZE; one process without them."""
-        rank, size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
-        if not (rank.isdigit() and size.isdigit() and int(rank) < int(size)):
-            raise ConfigError("RANK, WORLD_SIZE", f"expected a number below another, got {rank!r}, {size!r}.")
-        return cls(int(rank), int(size))
-
-    @property
-    def are_connected(self) -> bool:
-        """Whether the processes can exchange their results, as those of torchrun can."""
-        return self.size > 1 and "MASTER_ADDR" in os.environ
-
-    def part(self, shards: Sequence[Shard]) -> Sequence[Shard]:
-        """The shards of this process."""
-        return shards[self.rank :: self.size]
-
-    def gather(self, results: dict[str, ShardResult]) -> dict[str, ShardResult]:
-        """The results of all processes, once all are done; of this one alone if they are not connected.
-
-        torchrun stops all processes as soon as one has failed, so each waits for the others.
-        """
-        if not self.are_connected:
-            return results
-        import torch.distributed as distributed
-
-        distributed.init_process_group("gloo", timeout=timedelta(days=365))
-        try:
-            parts: list[Any] = [None] * self.size
-            distributed.all_gather_object(parts, results)
-        finally:
-            distributed.destroy_process_group()
-        return {source: result for part in parts for source, result in part.items()}
+    torchrun stops all processes as soon as one has failed, so each waits for the others.
+    """
+    if not processes.can_connect:
+        return results
+    with processes.connected():
+        return {source: result for part in processes.gather(results) for source, result in part.items()}
 
 
 # ---------------------------------------------------------------- workers of Ray

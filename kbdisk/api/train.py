@@ -56,6 +56,7 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
 from kbdisk.training.data import ValueCounts, split
+from kbdisk.training.distributed import ProcessEnded, Processes, device_here
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
 from kbdisk.training.optimizer import device_named
@@ -101,6 +102,7 @@ def train(
     notes: Mapping[str, str] | None = None,
     start: Model | None = None,
     clock: Clock | None = None,
+    processes: Processes = Processes(),  # noqa: B008 - it is frozen
 ) -> Model:
     """A model of a knowledge base, whose schema is inferred where none is given.
 
@@ -111,6 +113,9 @@ def train(
     now on, or from when the `clock` began, until the model is there. `steps` is the number of training steps, instead of the
     preset's time; with both, whichever ends first. `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
     that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
+
+    Connected `processes` train the networks together, each given the same arguments. Process 0 does all else and returns the
+    model; `ProcessEnded` ends the others after the networks. See `kbdisk.training.distributed`.
     """
     settings = {"preset": preset, "budget": budget, "steps": steps, "config": config, "seed": seed}
     stated = " and ".join(name for name, value in settings.items() if value is not None)
@@ -121,14 +126,18 @@ def train(
     if start is not None:
         run = start.trained.run
     run = run or run_of(preset or "default", budget, config, seed, steps)
-    clock, torch_device = clock or Clock(), device_named(device)
+    clock, torch_device = clock or Clock(), device_named(device_here(device) if processes.size > 1 else device)
     watch = watch or unwatched
-    loaded = LoadedSource.of(kb)
-    known = schema_of(schema, loaded)
-    refuse_strangers(known, loaded.name, loaded.entities)
-    _refuse_single_entity(loaded)
-    if start is not None and not is_continuable(start, loaded):
-        raise ConfigError("start", "expected a model of nearly the same entities, got one that lacks some. Train anew.")
+    with processes.end_together():
+        loaded = LoadedSource.of(kb)
+        known = schema_of(schema, loaded)
+        refuse_strangers(known, loaded.name, loaded.entities)
+        _refuse_single_entity(loaded)
+        if start is not None and not is_continuable(start, loaded):
+            problem = "expected a model of nearly the same entities, got one that lacks some. Train anew."
+            raise ConfigError("start", problem)
+    if not processes.is_first:
+        raise _train_networks_alone(known, loaded, run, torch_device, out, start, processes)
     if not run.train.members:
         return _train_links_alone(
             loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
@@ -154,6 +163,7 @@ def train(
                 clock=clock,
                 after=_after_training(run, known),
                 readings=loaded.readings(known) if start is None else None,
+                processes=processes,
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
@@ -190,6 +200,34 @@ def train(
             save(trained, out, force=force)
             checkpoint.remove(keep)
     return Model(trained, loaded)
+
+
+def _train_networks_alone(
+    schema: Schema,
+    loaded: LoadedSource,
+    run: Run,
+    device: torch.device,
+    out: StrPath | None,
+    start: Model | None,
+    processes: Processes,
+) -> ProcessEnded:
+    """The part in a training of a process other than the first: the steps of the networks, if there are any."""
+    if not run.train.members:
+        return ProcessEnded(0)
+    try:
+        fit(
+            replace(schema, rules=None),
+            loaded.entities,
+            run,
+            device,
+            unwatched,
+            checkpoint=None if out is None else checkpoint.beside(FilePath(out)),
+            start=None if start is None else start.trained,
+            processes=processes,
+        )
+    except ProcessEnded as ended:
+        return ended
+    raise AssertionError("a process other than the first returned a model")
 
 
 def _train_links_alone(

@@ -266,6 +266,8 @@ class Job:
     def refuse(self) -> None:
         """Refuse options that make no sense, before anything is read."""
         options = self.options
+        if not options["model"]:
+            _refuse_several_processes()
         for name in FOR_MANY:
             if options[name] is not None:
                 raise ConfigError(
@@ -541,6 +543,18 @@ class Job:
 
 
 # ---------------------------------------------------------------- many files
+
+
+def _refuse_several_processes() -> None:
+    """Refuse to train for a completion in several processes: each would train, and write the same target."""
+    from kbdisk.training.distributed import Processes
+
+    processes = Processes.of_environment()
+    if processes.can_connect and not processes.is_first:
+        raise SystemExit(2)  # process 0 prints for all
+    if processes.can_connect:
+        problem = f"is needed in {processes.size} processes. Train first (torchrun ... -m kbdisk train), then complete."
+        raise ConfigError("--model", problem)
 
 
 def names_folder(target: str | None) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kbdisk.api.source import LoadedSource
     from kbdisk.schemas.infer import Inference
     from kbdisk.schemas.schema import Schema
+    from kbdisk.training.distributed import Processes
 
 PRESETS = ("fast", "default", "best", "links", "synthetic", "paper")
 MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
@@ -92,24 +93,55 @@ def train(
     kbdisk train 2019.csv 2020.csv --config run.toml --json | jq .quality
     kbdisk train kb.ttl --resume
     """  # fmt: skip
-    begun, out = time.monotonic(), options["out"] or _folder_beside(sources)
-    _refuse_early(out, sources, options)
+    begun = time.monotonic()
+    from kbdisk.training.distributed import ProcessEnded, Processes
+
+    processes = Processes.of_environment()
+    if not processes.is_first:  # process 0 prints for all
+        quiet, verbose, as_json = True, False, False
+        warnings.simplefilter("ignore", KBDiskWarning)
+    try:
+        with processes.connected(options["device"]):
+            status = _train(context, sources, as_json, quiet, verbose, options, processes, begun)
+    except ProcessEnded as ended:
+        status = ended.status
+    context.exit(status)
+
+
+def _train(
+    context: click.RichContext,
+    sources: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    options: dict[str, Any],
+    processes: Processes,
+    begun: float,
+) -> int:
+    """Train in this process, which may be one of several; the exit status."""
+    with processes.end_together():
+        out = options["out"] or _folder_beside(sources)
+        _refuse_early(out, sources, options, processes)
     with show_loading(quiet, f"reading {', '.join(sources)} ..."):
         from kbdisk.api.train import run_of
         from kbdisk.api.train import train as train_model
         from kbdisk.training.clock import Clock
 
-    run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
-    _refuse_unfinished(out, options["resume"], options["force"])
-    schema = _choose_schema(options["schema"], sources)
+    with processes.end_together():
+        run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
+        if processes.is_first:
+            _refuse_unfinished(out, options["resume"], options["force"])
+        schema = _choose_schema(options["schema"], sources)
     with resumable(context):
-        loaded, inference = _read(sources, schema is None, quiet, verbose, options)
+        with processes.end_together():
+            loaded, inference = _read(sources, schema is None, quiet, verbose, options)
         if not quiet:
             _report_start(loaded, inference, out, verbose, options)
             _report_misfits(loaded, schema, inference)
             report_earlier_fillings(loaded.made)
         clock = Clock(begun, report=None if quiet else say)
         settings = {name: options[name] for name in ("device", "resume", "force")} | {"clock": clock}
+        settings["processes"] = processes
         with show_training(quiet, verbose) as watch:
             model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in loaded.kbs for error in kb.skipped]
@@ -124,7 +156,7 @@ def train(
     stopped = model.record.facts.get("stopped")
     if stopped:
         say(f"stopped early: {stopped}. {out} has the weights before.")
-    context.exit(1 if skipped or stopped else 0)
+    return 1 if skipped or stopped else 0
 
 
 def _folder_beside(sources: tuple[str, ...]) -> str:
@@ -135,13 +167,14 @@ def _folder_beside(sources: tuple[str, ...]) -> str:
     return f"{first}.kbdisk"
 
 
-def _refuse_early(out: str, sources: tuple[str, ...], options: dict[str, Any]) -> None:
+def _refuse_early(out: str, sources: tuple[str, ...], options: dict[str, Any], processes: Processes) -> None:
     """Refuse a folder or a source that cannot be used, before anything is read and without torch."""
     from kbdisk.store.files import refuse_output_path
     from kbdisk.training.lock import refuse_busy
 
-    refuse_output_path(out, options["force"])
-    refuse_busy(Path(out))
+    if processes.is_first:
+        refuse_output_path(out, options["force"])
+        refuse_busy(Path(out))
     for source in sources:
         refuse_missing(source)
 

@@ -87,6 +87,15 @@ class Batch:
             needs=place[self.needs[kept[self.needs].all(1)]],
         )
 
+    def of_entities(self, start: int, end: int) -> tuple[Batch, Tensor]:
+        """Only the entities from `start` to before `end`, and which tokens (T,) are theirs."""
+        kept = (self.entity >= start) & (self.entity < end)
+        tokens = self.only(kept)
+        part = replace(
+            tokens, classes=self.classes[start:end], entity=tokens.entity - start, id_hash=self.id_hash[start:end]
+        )
+        return part, kept
+
     def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:
         """Itself with codes for some tokens of a kind (indices within the kind), which become known."""
         old = self.values[kind]

@@ -68,21 +68,27 @@ def loss(
     objective: str = "bound",
     balance: Tensor | None = None,
     presence: float = 1.0,
+    entities: tuple[int, int] | None = None,
 ) -> Loss:
     """The bound of the hidden tokens, or another objective; what training minimises is its `total`.
 
     `balance` (S,) divides the loss of each slot's values, `presence` weighs the loss of which properties are recorded.
+    With `entities`, from one to before another, the loss is the sum of their terms in the loss of the batch.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"expected one of {', '.join(OBJECTIVES)} for objective, got {objective!r}")
+    size = max(batch.size, 1)
+    share, bound = OBJECTIVES[objective](batch, hidden), _bound(batch, hidden)  # (T,) of each token in the total
+    if entities is not None:
+        batch, kept = batch.of_entities(*entities)
+        hidden, share, bound = hidden.only(kept), share[kept], bound[kept]
     beliefs = model(batch, hidden.visible, hidden.asked)
     nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
-    share = OBJECTIVES[objective](batch, hidden)  # (T,) of each token in the total
     costs = (nats if balance is None else nats / balance[batch.slot]) + beliefs.auxiliary_loss(batch)
-    recorded = _presence(batch, hidden, beliefs)
+    recorded = _presence(batch, hidden, beliefs) / size
     return Loss(
         total=(share * costs).sum() + presence * recorded,
-        nats=(_bound(batch, hidden) * nats.detach()).sum(),
+        nats=(bound * nats.detach()).sum(),
         presence=recorded.detach(),
         tokens=nats.detach(),
         hidden=hidden,
@@ -106,7 +112,7 @@ OBJECTIVES: dict[str, Callable[[Batch, Hidden], Tensor]] = {"bound": _bound, "fi
 
 
 def _presence(batch: Batch, hidden: Hidden, beliefs: Beliefs) -> Tensor:
-    """-log p of presence: hidden tokens are recorded; absent ones, a sample of all that are absent, are not.
+    """-log p of presence, summed: hidden tokens are recorded; absent ones, a sample of all that are absent, are not.
 
     A hidden token weighs as in the bound, an absent one by how many it stands for (`rarity`).
     """
@@ -115,8 +121,7 @@ def _presence(batch: Batch, hidden: Hidden, beliefs: Beliefs) -> Tensor:
     tokens, logits = beliefs.presence["tokens"], beliefs.presence["logits"]
     absent = batch.absent[tokens]
     weight = batch.rarity[tokens].where(absent, hidden.weight[tokens])
-    nats = F.binary_cross_entropy_with_logits(logits, (~absent).to(logits.dtype), weight, reduction="sum")
-    return nats / max(batch.size, 1)
+    return F.binary_cross_entropy_with_logits(logits, (~absent).to(logits.dtype), weight, reduction="sum")
 
 
 def reveal(

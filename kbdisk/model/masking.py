@@ -59,6 +59,10 @@ class Hidden:
     asked: Tensor  # (T,) the hidden ones; evidence over a hidden link is neither visible nor asked for
     weight: Tensor  # (T,) 0 where not asked
 
+    def only(self, kept: Tensor) -> Hidden:
+        """The masks of the kept tokens (T,)."""
+        return Hidden(self.visible[kept], self.asked[kept], self.weight[kept])
+
 
 def hide(batch: Batch, hiding: Hiding, generator: Generator | None = None, order: Tensor | None = None) -> Hidden:
     """Hide some properties of each entity; evidence and given properties are hidden only with the link they came over.

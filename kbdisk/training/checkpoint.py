@@ -40,6 +40,7 @@ from kbdisk.entity import show
 from kbdisk.errors import CheckpointError, setting
 from kbdisk.loaders.files import writing
 from kbdisk.training.data import Data
+from kbdisk.training.distributed import Processes
 from kbdisk.training.loop import Trainer
 from kbdisk.training.run import Run
 from kbdisk.training.validation import Progress, State, finite
@@ -138,6 +139,21 @@ class Checkpoint:
         if self.metrics is not None:
             self.metrics.close()
             self.metrics = None
+
+
+def share_state(trainer: Trainer, processes: Processes) -> None:
+    """Send the state of process 0's trainer, which may be that of a resumed run, to the trainers of the other processes."""
+    if processes.size == 1:
+        return
+    last, best, trainer.state = processes.share(
+        lambda: (_on_cpu(_tensors(trainer)), _on_cpu(_named("best", trainer, trainer.best)), trainer.state)
+    )
+    if not processes.is_first:
+        _put(trainer, *({name: tensor.to(trainer.device) for name, tensor in part.items()} for part in (last, best)))
+
+
+def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.cpu() for name, tensor in tensors.items()}
 
 
 def beside(model: FilePath) -> FilePath:
@@ -334,7 +350,7 @@ def run_identity(data: Data, run: Run, source: Mapping[str, Any]) -> dict[str, A
         "source": {name: value for name, value in source.items() if name != "name"},
         "schema": _hash(data.codec.schema.to_yaml().encode()),
         "run": run.to_json(),
-        "entities": _fingerprint(data),
+        "entities": fingerprint(data),
     }
     plain: dict[str, Any] = json.loads(json.dumps(content))
     return plain
@@ -367,7 +383,7 @@ def _budget(then: float | None, now: float | None) -> str:
     return f"the time budget is {now / then:.2g} times what it was"
 
 
-def _fingerprint(data: Data) -> str:
+def fingerprint(data: Data) -> str:
     """A hash of the encoded entities and of the codec."""
     hashed = hashlib.sha256(json.dumps(data.codec.to_json()).encode())
     for tokens in (data.training, data.validation):
@@ -400,6 +416,15 @@ class Stop:
     """The signal that asks the run to stop, if any."""
 
     signal: int | None = None
+
+    def is_asked(self, processes: Processes) -> bool:
+        """Whether a signal has asked one of the processes to stop."""
+        if processes.size == 1:
+            return self.signal is not None
+        signal = processes.largest(self.signal or 0)
+        if signal:
+            self.signal = signal
+        return bool(signal)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ Every draw of a step is made from the seed and the step's number, so a resumed r
 
 On a CPU the operations of a small network are too short to be shared by cores: two cores on each operation took as long as
 one, and twice as long where they slept in between. So a step's entities are split into chunks, one for each core, whose
-gradients are summed once a step. The chunks depend on the run, not on the machine: one core works on them in turn.
+gradients are summed once a step. The chunks depend on the run, not on the machine: one core works on them in turn. The processes of a
+data-parallel training divide the chunks among them (distributed.py).
 
 A timed forward pass gives the estimated seconds of the tasks after the last step. A task that would take too much of the budget
 is done with fewer values, and no index is built where even the fewest would take too much.
@@ -22,7 +23,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import NamedTuple
 
 import torch
@@ -41,6 +41,7 @@ from kbdisk.model.masking import Hidden, hide
 from kbdisk.model.network import DiSK, ModelConfig
 from kbdisk.rng import derive_seed, use_generator
 from kbdisk.training.data import Data
+from kbdisk.training.distributed import Piece, Processes
 from kbdisk.training.label_frequencies import match_label_frequencies
 from kbdisk.training.optimizer import EMA, autocast, build_optimizer
 from kbdisk.training.presence import MAX_VALUES, refit
@@ -52,6 +53,7 @@ from kbdisk.training.validation import FinalTask, Progress, State, ValidationLos
 MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
 CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
 SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
+PIECE_SEED = 1 << 32  # mixed with the seeds of dropout, for a piece of a chunk
 LABEL_VALUES_SHARE = 0.5  # of the values that training read: the most that are read to match label frequencies
 
 
@@ -68,11 +70,19 @@ def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
 class Trainer:
     """Trains one network, and runs the tasks after the last step.
 
-    With a `start` its first weights are those of another network, and it falls back to these.
+    With a `start` its first weights are those of another network, and it falls back to these. Of several `processes` each has
+    such a trainer, and all take the same steps.
     """
 
-    def __init__(self, data: Data, run: Run, device: torch.device, start: DiSK | None = None) -> None:
-        self.config, self.run, self.device = run.train, run, device
+    def __init__(
+        self,
+        data: Data,
+        run: Run,
+        device: torch.device,
+        start: DiSK | None = None,
+        processes: Processes = Processes(),  # noqa: B008 - it is frozen
+    ) -> None:
+        self.config, self.run, self.device, self.processes = run.train, run, device, processes
         if start is not None:
             self.config = replace(run.train, rate=CONTINUED_RATE * run.train.rate)
         self.codec = data.codec
@@ -86,9 +96,12 @@ class Trainer:
         self.optimizer = build_optimizer(self.network, data.codec, run, grown)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
         least = min_entities(len(self.tokens), len(self.tokens.slot))
-        self.gradients = ParallelGradients(self.network, self.config.parts if device.type == "cpu" else 1, least)
+        chunks = self.config.parts if device.type == "cpu" else 1
+        self.gradients = ParallelGradients(self.network, chunks, least, processes)
         self.ema = EMA(self.network, self.config.smoothing)
-        self.validator = Validator(self.network, self.ema, data.codec, data.training, self.held_out, run, device)
+        self.validator = Validator(
+            self.network, self.ema, data.codec, data.training, self.held_out, run, device, processes
+        )
         self.best: list[Tensor] = [weight.clone() for weight in self.ema.weights]
         self.balance = self._balance() if self.config.balance else None
         values = run.experts["latent_knn"].values if self.config.seconds is None else None
@@ -123,11 +136,12 @@ class Trainer:
         self.ema.update(state.step)
         return step_loss.nats
 
-    def _loss(self, entities: Tensor, part: int) -> Loss:
-        """The loss of a chunk of a step's entities, with some of their properties masked."""
+    def _loss(self, entities: Tensor, piece: Piece) -> Loss:
+        """The loss of a chunk of a step's entities, with some of their properties masked, or the terms of a piece in it."""
         config = self.config
-        batch, hidden = self.masked_batch(entities, self.state.step, part)
-        dropout_generator = self._generator(~self._number(self.state.step, part))
+        batch, hidden = self.masked_batch(entities, self.state.step, piece.chunk)
+        salt = 0 if piece.is_whole else PIECE_SEED + piece.start
+        dropout_generator = self._generator(~self._number(self.state.step, piece.chunk), salt)
         with autocast(config.precision, self.device, self.run.model.width), use_generator(dropout_generator):
             return loss(
                 self.network,
@@ -136,6 +150,7 @@ class Trainer:
                 objective=config.objective,
                 balance=self.balance,
                 presence=config.presence,
+                entities=None if piece.is_whole else (piece.start, piece.end),
             )
 
     def masked_batch(self, entities: Tensor, step: int, part: int = 0) -> tuple[Batch, Hidden]:
@@ -147,8 +162,8 @@ class Trainer:
     def _number(self, step: int, part: int) -> int:
         return step * self.config.parts + part
 
-    def _generator(self, number: int) -> torch.Generator:
-        return torch.Generator(self.device).manual_seed(derive_seed(self.run.seed, number))
+    def _generator(self, number: int, salt: int = 0) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(derive_seed(self.run.seed, number, salt))
 
     def entities_of(self, step: int) -> Tensor:
         """The entities of a step: epochs in random order, without replacement."""
@@ -177,15 +192,19 @@ class Trainer:
             if math.isnan(nats):
                 self._stop("loss")
                 return
-            self._time_step(time.monotonic() - begun)
+            self._time_step(self._shared_seconds(time.monotonic() - begun))
             validation_loss = self._evaluate_if_due()
             now = time.monotonic()
-            state.seconds, last = state.seconds + now - last, now
+            state.seconds, last = state.seconds + self._shared_seconds(now - last), now
             if validation_loss is not None:
                 self._record(validation_loss)
                 self.schedule.adjust()
             measure = self.validator.measure if validation_loss and not state.stopped else None
             yield Progress(state.step, self.total, state.seconds, nats, validation_loss, self.is_done, measure)
+
+    def _shared_seconds(self, seconds: float) -> float:
+        """The seconds of process 0 where decisions depend on them."""
+        return seconds if self.config.seconds is None else self.processes.share_number(seconds)
 
     @property
     def total(self) -> int | None:
@@ -209,9 +228,9 @@ class Trainer:
             return
         begun = time.monotonic()
         self.validator.evaluate(state.step)
-        evaluation = time.monotonic() - begun
+        evaluation = self._shared_seconds(time.monotonic() - begun)
         spent = state.seconds + seconds + evaluation
-        state.values, state.recorded, state.spare = self._plan_final_tasks(budget)
+        state.values, state.recorded, state.spare = self.processes.share(lambda: self._plan_final_tasks(budget))
         if not self.schedule.set_total(budget, spent, evaluation, least):
             self._give_up()
 
@@ -338,7 +357,7 @@ class Trainer:
 
 MIN_CHUNK_TOKENS = 800  # a smaller chunk takes as long
 
-ChunkLossOf = Callable[[Tensor, int], Loss]  # of the entities of a chunk, by its number
+ChunkLossOf = Callable[[Tensor, Piece], Loss]  # of the piece that this process has of the entities of a chunk
 
 
 @dataclass(frozen=True)
@@ -357,10 +376,10 @@ class ChunkLoss(StepLoss):
 
 
 class ParallelGradients:
-    """Computes gradients in up to `most` chunks at once, each of at least `least` entities."""
+    """Computes gradients in up to `most` chunks at once, each of at least `least` entities, in one process or several."""
 
-    def __init__(self, network: nn.Module, most: int, least: int) -> None:
-        self.parameters = list(network.parameters())
+    def __init__(self, network: nn.Module, most: int, least: int, processes: Processes = Processes()) -> None:  # noqa: B008
+        self.parameters, self.processes = list(network.parameters()), processes
         self.most, self.least = most, least
         self.threads = torch.get_num_threads()
         workers = min(most, self.threads)
@@ -370,24 +389,45 @@ class ParallelGradients:
     def compute(self, entities: Tensor, loss_of: ChunkLossOf) -> StepLoss:
         """Put the gradient of the loss of some entities into the parameters."""
         parts = entities.chunk(max(min(self.most, len(entities) // self.least), 1))
-        shares = [len(part) / len(entities) for part in parts]
-        if self.pool is None or len(parts) == 1:
-            chunks = list(map(partial(self._chunk, loss_of), parts, shares, count()))
+        pieces = self.processes.pieces([len(part) for part in parts])
+        chosen = [parts[piece.chunk] for piece in pieces]
+        shares = [len(part) / len(entities) for part in chosen]
+        if self.pool is None or len(chosen) == 1:
+            chunks = list(map(partial(self._chunk, loss_of), chosen, shares, pieces))
         else:
-            chunks = list(self.pool.map(partial(self._threaded, loss_of), parts, shares, count()))
+            chunks = list(self.pool.map(partial(self._threaded, loss_of), chosen, shares, pieces))
             torch.set_num_threads(self.threads)  # for new threads: each worker has set its own number
-        of_parameters = zip(*(chunk.gradients for chunk in chunks), strict=True)
-        for parameter, gradients in zip(self.parameters, of_parameters, strict=True):
-            parameter.grad = _sum(gradients)
-        return StepLoss(sum(chunk.total for chunk in chunks), sum(chunk.nats for chunk in chunks))
+        for place, parameter in enumerate(self.parameters):
+            parameter.grad = _sum([chunk.gradients[place] for chunk in chunks])
+        step_loss = StepLoss(sum(chunk.total for chunk in chunks), sum(chunk.nats for chunk in chunks))
+        return step_loss if self.processes.size == 1 else self._add_up(step_loss)
 
-    def _threaded(self, loss_of: ChunkLossOf, entities: Tensor, share: float, number: int) -> ChunkLoss:
+    def _add_up(self, step_loss: StepLoss) -> StepLoss:
+        """Sum the gradients and the loss over all processes. A parameter that no process needs has no gradient."""
+        gradients = [parameter.grad for parameter in self.parameters]
+        needed = [gradient is not None for gradient in gradients]
+        numbers = torch.tensor([step_loss.total, step_loss.nats, *needed], dtype=torch.float64)
+        self.processes.add(numbers)
+        total, nats, *processes_that_need = numbers.tolist()
+        flat = torch.cat(
+            [
+                (torch.zeros_like(parameter) if gradient is None else gradient).flatten()
+                for parameter, gradient in zip(self.parameters, gradients, strict=True)
+            ]
+        )
+        self.processes.add(flat)
+        parts = flat.split([parameter.numel() for parameter in self.parameters])
+        for parameter, part, is_needed in zip(self.parameters, parts, processes_that_need, strict=True):
+            parameter.grad = part.view_as(parameter) if is_needed else None
+        return StepLoss(total, nats)
+
+    def _threaded(self, loss_of: ChunkLossOf, entities: Tensor, share: float, piece: Piece) -> ChunkLoss:
         if torch.get_num_threads() != self.threads_each:
             torch.set_num_threads(self.threads_each)
-        return self._chunk(loss_of, entities, share, number)
+        return self._chunk(loss_of, entities, share, piece)
 
-    def _chunk(self, loss_of: ChunkLossOf, entities: Tensor, share: float, number: int) -> ChunkLoss:
-        loss = loss_of(entities, number)
+    def _chunk(self, loss_of: ChunkLossOf, entities: Tensor, share: float, piece: Piece) -> ChunkLoss:
+        loss = loss_of(entities, piece)
         gradients = torch.autograd.grad(loss.total * share, self.parameters, allow_unused=True)
         return ChunkLoss(float(loss.total.detach()) * share, float(loss.nats) * share, gradients)
 

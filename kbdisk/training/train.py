@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -34,10 +35,20 @@ from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles.styles import Styles
-from kbdisk.training.checkpoint import Checkpoint, Interrupted, folder_of, is_there, run_identity, stopping
+from kbdisk.training.checkpoint import (
+    Checkpoint,
+    Interrupted,
+    fingerprint,
+    folder_of,
+    is_there,
+    run_identity,
+    share_state,
+    stopping,
+)
 from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
 from kbdisk.training.config import MAX_NETWORKS
 from kbdisk.training.data import Data
+from kbdisk.training.distributed import ProcessEnded, Processes
 from kbdisk.training.loop import Trainer, within_memory
 from kbdisk.training.reserve import reserved_slots
 from kbdisk.training.run import Run
@@ -61,6 +72,7 @@ def train(
     clock: Clock | None = None,
     after: Mapping[str, Limits] = MappingProxyType({}),
     readings: Sequence[Reading] | None = None,
+    processes: Processes = Processes(),  # noqa: B008 - it is frozen
 ) -> Trained:
     """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
 
@@ -74,17 +86,28 @@ def train(
     With a `checkpoint`, a folder, the run is saved there at intervals: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` continues a saved run, or begins one. `force` gives up a saved run. The folder stays until `checkpoint.remove`,
     when the model is saved.
+
+    Connected `processes` train the networks together. Process 0 does all else and returns the model; `ProcessEnded` ends
+    the others after the networks.
     """
     clock, begun = clock or Clock(), time.monotonic()
-    if start is None:
-        data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, begun), readings)
-        asked, run = run, fit_sizes(run, data)
-    else:
-        data = Data.continuing(start, entities)
-        asked, run = run, start.run
+    with processes.end_together():
+        if start is None:
+            data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, begun), readings)
+            asked, run = run, fit_sizes(run, data)
+        else:
+            data = Data.continuing(start, entities)
+            asked, run = run, start.run
+    starts = [] if start is None else [member.network for member in start.members]
+    if processes.size > 1:
+        _refuse_other_data(data, processes)
+    if not processes.is_first:
+        with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
+            _train_beside_first(data, device, starts, checkpoint is not None, processes)
+        raise ProcessEnded(0)
     clock.start(run.train.seconds, watch, data.values, after)
     clock.plan(run)
-    keeping = Keeping(checkpoint, source or {}, resume, force)
+    keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)
     if experts.are_used and clock.is_used_up:
         experts.leave_out()
@@ -99,7 +122,7 @@ def train(
             watch,
             keeping,
             experts.seconds_for_networks,
-            [] if start is None else [member.network for member in start.members],
+            starts,
             may_shrink=not asked.model.width,
         )
     first, *others = members
@@ -113,6 +136,45 @@ def train(
     trained = experts.beside(trained)
     trained.record.facts["seconds"] = round(clock.spent, 1)
     return trained
+
+
+def _refuse_other_data(data: Data, processes: Processes) -> None:
+    """TrainingError where not all processes have prepared the same data."""
+    with processes.end_together():
+        first, *others = processes.gather(fingerprint(data))
+        for rank, other in enumerate(others, 1):
+            if other != first:
+                problem = (
+                    "expected the entities of process 0, got others. Give all the same source, and the same version."
+                )
+                raise TrainingError(f"process {rank}", problem)
+
+
+def _train_beside_first(
+    data: Data, device: torch.device, starts: Sequence[DiSK], is_kept: bool, processes: Processes
+) -> None:
+    """Take the steps of all networks together with process 0, which decides on each network and keeps it."""
+    number = 0
+    while (own := _next_run(None, processes)) is not None:
+        trainer = Trainer(data, own, device, starts[number] if number < len(starts) else None, processes)
+        share_state(trainer, processes)
+        number += 1
+        if trainer.state.stopped:
+            continue
+        if not is_kept:
+            deque(trainer.steps(), maxlen=0)
+            continue
+        with stopping() as stop:
+            for _ in trainer.steps():
+                if stop.is_asked(processes):
+                    break
+            if stop.is_asked(processes):
+                raise ProcessEnded(128 + (stop.signal or 0))
+
+
+def _next_run(own: Run | None, processes: Processes) -> Run | None:
+    """The run of the next network, which process 0 sends to the others; None after the last one."""
+    return processes.share(lambda: own)
 
 
 def _report_chains(watch: Watch, begun: float, done: int, total: int) -> None:
@@ -244,7 +306,9 @@ def _networks(
     members: list[Member] = []
     for own, count in _network_runs(run, trainers, keeping.is_begun, seconds):
         number = len(trainers)
-        trainer = Trainer(data, own, device, starts[number] if number < len(starts) else None)
+        processes = keeping.processes
+        _next_run(own, processes)
+        trainer = Trainer(data, own, device, starts[number] if number < len(starts) else None, processes)
         watching = partial(_watched, watch, (len(trainers) + 1, count))
         known = keeping.go(trainer, data, len(trainers), watching, planned_run(run, own))
         if trainer.state.is_silent and members:
@@ -261,6 +325,7 @@ def _networks(
             members.append(Member(trainer.network, trainer.fit_latent_knn(watching)))
         if trainer.state.is_silent:
             break
+    _next_run(None, keeping.processes)
     return trainers, members
 
 
@@ -272,6 +337,7 @@ class Keeping:
     source: Mapping[str, Any]
     resume: bool
     force: bool
+    processes: Processes
 
     def is_begun(self, number: int) -> bool:
         """Whether a network of a resumed run was begun."""
@@ -280,6 +346,7 @@ class Keeping:
     def go(self, trainer: Trainer, data: Data, number: int, watch: Watch, planned: Run) -> bool:
         """Take all steps of a network; whether it had stopped for an error before."""
         if self.folder is None:
+            share_state(trainer, self.processes)
             for progress in trainer.steps():
                 watch(progress)
             return False
@@ -288,6 +355,7 @@ class Keeping:
             checkpoint = Checkpoint.resume(folder, identity, trainer)
         else:
             checkpoint = Checkpoint.begin(folder, identity, force=self.force or number > 0)
+        share_state(trainer, self.processes)
         state = trainer.state
         if state.stopped:  # the run is resumed for its last good weights
             return True
@@ -296,7 +364,7 @@ class Keeping:
                 for progress in trainer.steps():
                     checkpoint.log(progress, trainer)
                     watch(progress)
-                    if stop.signal is not None:
+                    if stop.is_asked(self.processes):
                         break
                     if progress.validation_loss is not None or checkpoint.is_due:
                         checkpoint.save(trainer)
@@ -304,7 +372,8 @@ class Keeping:
                 checkpoint.close()
             if state.best_step or not state.stopped:
                 checkpoint.save(trainer)
-            if stop.signal is not None:  # also one that came with the last step, or while it was saved
+            if stop.is_asked(self.processes):  # also by a signal that came with the last step, or while it was saved
+                assert stop.signal is not None
                 raise Interrupted(stop.signal, state.step, trainer.total, checkpoint.folder)
         return False
 

@@ -24,6 +24,7 @@ from kbdisk.metrics import Constants, Marginals, collect_cases, score_rows
 from kbdisk.model.diffusion import Model, beliefs, loss
 from kbdisk.model.masking import Hidden, Hiding, hide, masks_in_order
 from kbdisk.model.network import DiSK
+from kbdisk.training.distributed import Processes
 from kbdisk.training.optimizer import EMA, autocast
 from kbdisk.training.run import Run
 
@@ -124,17 +125,21 @@ class Validator:
     held_out: Tokens  # where the network is
     run: Run
     device: torch.device
+    processes: Processes = Processes()
 
     def evaluate(self, step: int, tokens: Tokens | None = None) -> ValidationLoss:
-        """The loss of the validation entities after a step, or of other `tokens`."""
-        evaluated = self.held_out if tokens is None else tokens
+        """The loss of the validation entities after a step, or of other `tokens`; process 0 computes it."""
+        return self.processes.share(lambda: self._evaluate(step, self.held_out if tokens is None else tokens))
+
+    def _evaluate(self, step: int, evaluated: Tokens) -> ValidationLoss:
         with self._averaged():
             return validation_loss(self.network, evaluated, self.run.hiding, len(self.codec.slots), self.run.seed, step)
 
     def cost(self, loss: ValidationLoss) -> float:
         """The validation loss that early stopping minimises."""
         # Drawing in order uses every conditional as it was learnt: overfitting counts in full.
-        return loss.nats if self.run.hiding.is_in_order else loss.cost(self.constant_nats)
+        is_in_order = self.run.hiding.is_in_order
+        return loss.nats if is_in_order else self.processes.share(lambda: loss.cost(self.constant_nats))
 
     def measure(self) -> list[dict[str, Any]]:
         """The error of predictions on a sample of the validation entities, beside that of the constants."""

@@ -54,7 +54,7 @@ def test_no_part_is_small_and_there_are_no_more_than_wanted(count, parts):
     line, met = Line(), []
 
     def cost(entities, part):
-        met.append(part)
+        met.append(part.chunk)
         return line.cost(entities, part)
 
     ParallelGradients(line, 3, LEAST).compute(torch.arange(count), cost)
