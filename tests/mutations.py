@@ -205,8 +205,8 @@ MUTATIONS = [
              'elif changed := _differences(record["settings"], self.settings):', "elif changed := []:", "tests/test_bulk.py"),
     mutation("a target that somebody has edited counts as made", "kbdisk/api/bulk.py",
              "elif not _is_written(record, shard):", "elif False:", "tests/test_bulk.py"),
-    mutation("all processes complete the same shards", "kbdisk/api/bulk.py",
-             "return shards[self.rank :: self.size]", "return shards", "tests/test_bulk.py"),
+    mutation("all processes complete the same shards", "kbdisk/training/distributed.py",
+             "return items[self.rank :: self.size]", "return items", "tests/test_bulk.py"),
     # ------------------------------------------------------------ the command line
     mutation("a user's mistake is exit status 1", "kbdisk/cli/main.py",
              "    return 2\n\n\ndef _end_unread", "    return 1\n\n\ndef _end_unread", "tests/test_cli.py"),

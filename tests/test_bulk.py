@@ -195,7 +195,8 @@ def test_a_job_that_was_killed_in_its_second_shard_goes_on(place):
     os.mkfifo(names[1])  # whoever reads it waits
     arguments = ["complete", *names, "--model", "phones.kbdisk", "--out", "done/", "-q"]
     child = command(*arguments, log=place / "log")
-    while not Path("done/00.jsonl").exists():
+    record = Path("done/.kbdisk-job/00.jsonl.json")
+    while not record.exists() or b'"result"' not in record.read_bytes():
         assert os.waitpid(child, os.WNOHANG) == (0, 0), Path("log").read_text()
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
