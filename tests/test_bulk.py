@@ -55,7 +55,8 @@ def run(run):
 
 def contents(folder: str | Path) -> dict[str, bytes]:
     """The visible files of a folder with their bytes."""
-    return {file.name: file.read_bytes() for file in Path(folder).iterdir() if file.is_file()}
+    files = (file for file in Path(folder).iterdir() if file.is_file() and not file.name.startswith("."))
+    return {file.name: file.read_bytes() for file in files}
 
 
 def completed_alone(place: Path, shards: Iterable[str] = ()) -> dict[str, bytes]:
