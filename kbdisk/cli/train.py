@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,56 +96,35 @@ def train(
     kbdisk train kb.ttl --resume
     """  # fmt: skip
     begun = time.monotonic()
-    from kbdisk.training.distributed import ProcessEnded, Processes
-
-    processes = Processes.of_environment()
-    if not processes.is_first:  # process 0 prints for all
-        quiet, verbose, as_json = True, False, False
-        warnings.simplefilter("ignore", KBDiskWarning)
-    try:
-        with processes.connected(options["device"]):
-            status = _train(context, sources, as_json, quiet, verbose, options, processes, begun)
-    except ProcessEnded as ended:
-        status = ended.status
-    context.exit(status)
-
-
-def _train(
-    context: click.RichContext,
-    sources: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    options: dict[str, Any],
-    processes: Processes,
-    begun: float,
-) -> int:
-    """Train in this process, which may be one of several; the exit status."""
-    with processes.end_together():
-        out = options["out"] or _folder_beside(sources)
-        _refuse_early(out, sources, options, processes)
-    with show_loading(quiet, f"reading {', '.join(sources)} ..."):
-        from kbdisk.api.train import run_of
-        from kbdisk.api.train import train as train_model
-        from kbdisk.training.clock import Clock
-
-    with processes.end_together():
-        run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
-        if processes.is_first:
-            _refuse_unfinished(out, options["resume"], options["force"])
-        schema = _choose_schema(options["schema"], sources)
-    with resumable(context):
+    with _connected_processes(context, options["device"]) as processes:
+        if not processes.is_first:  # process 0 prints for all
+            quiet, verbose, as_json = True, False, False
+            warnings.simplefilter("ignore", KBDiskWarning)
         with processes.end_together():
-            loaded, inference = _read(sources, schema is None, quiet, verbose, options)
-        if not quiet:
-            _report_start(loaded, inference, out, verbose, options)
-            _report_misfits(loaded, schema, inference)
-            report_earlier_fillings(loaded.made)
-        clock = Clock(begun, report=None if quiet else say)
-        settings = {name: options[name] for name in ("device", "resume", "force")} | {"clock": clock}
-        settings["processes"] = processes
-        with show_training(quiet, verbose) as watch:
-            model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
+            out = options["out"] or _folder_beside(sources)
+            _refuse_early(out, sources, options, processes)
+        with show_loading(quiet, f"reading {', '.join(sources)} ..."):
+            from kbdisk.api.train import run_of
+            from kbdisk.api.train import train as train_model
+            from kbdisk.training.clock import Clock
+
+        with processes.end_together():
+            run = run_of(options["preset"], options["budget"], options["config"], options["seed"], options["steps"])
+            if processes.is_first:
+                _refuse_unfinished(out, options["resume"], options["force"])
+            schema = _choose_schema(options["schema"], sources)
+        with resumable(context):
+            with processes.end_together():
+                loaded, inference = _read(sources, schema is None, quiet, verbose, options)
+            if not quiet:
+                _report_start(loaded, inference, out, verbose, options)
+                _report_misfits(loaded, schema, inference)
+                report_earlier_fillings(loaded.made)
+            clock = Clock(begun, report=None if quiet else say)
+            settings = {name: options[name] for name in ("device", "resume", "force")}
+            settings |= {"clock": clock, "processes": processes}
+            with show_training(quiet, verbose) as watch:
+                model = train_model(loaded, schema or inference, run=run, out=out, watch=watch, **settings)
     skipped = [error for kb in loaded.kbs for error in kb.skipped]
     if as_json:
         screen.write_json(_result_data(model, out, len(skipped)))
@@ -156,7 +137,20 @@ def _train(
     stopped = model.record.facts.get("stopped")
     if stopped:
         say(f"stopped early: {stopped}. {out} has the weights before.")
-    return 1 if skipped or stopped else 0
+    context.exit(1 if skipped or stopped else 0)
+
+
+@contextmanager
+def _connected_processes(context: click.RichContext, device: str) -> Iterator[Processes]:
+    """The processes that torchrun has started, connected. One that ends before the first has its exit status."""
+    from kbdisk.training.distributed import ProcessEnded, Processes
+
+    processes = Processes.of_environment()
+    try:
+        with processes.connected(device):
+            yield processes
+    except ProcessEnded as ended:
+        context.exit(ended.status)
 
 
 def _folder_beside(sources: tuple[str, ...]) -> str:

@@ -230,7 +230,8 @@ class Trainer:
         self.validator.evaluate(state.step)
         evaluation = self._shared_seconds(time.monotonic() - begun)
         spent = state.seconds + seconds + evaluation
-        state.values, state.recorded, state.spare = self.processes.share(lambda: self._plan_final_tasks(budget))
+        tasks = self._plan_final_tasks(budget) if self.processes.is_first else FinalTasks(0, 0, 0.0)
+        state.values, state.recorded, state.spare = self.processes.share(lambda: tasks)
         if not self.schedule.set_total(budget, spent, evaluation, least):
             self._give_up()
 

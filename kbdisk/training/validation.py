@@ -129,11 +129,15 @@ class Validator:
 
     def evaluate(self, step: int, tokens: Tokens | None = None) -> ValidationLoss:
         """The loss of the validation entities after a step, or of other `tokens`; process 0 computes it."""
-        return self.processes.share(lambda: self._evaluate(step, self.held_out if tokens is None else tokens))
-
-    def _evaluate(self, step: int, evaluated: Tokens) -> ValidationLoss:
-        with self._averaged():
-            return validation_loss(self.network, evaluated, self.run.hiding, len(self.codec.slots), self.run.seed, step)
+        evaluated = self.held_out if tokens is None else tokens
+        loss: Any = None  # in other processes
+        if self.processes.is_first:
+            with self._averaged():
+                loss = validation_loss(
+                    self.network, evaluated, self.run.hiding, len(self.codec.slots), self.run.seed, step
+                )
+        shared: ValidationLoss = self.processes.share(lambda: loss)
+        return shared
 
     def cost(self, loss: ValidationLoss) -> float:
         """The validation loss that early stopping minimises."""
