@@ -265,9 +265,9 @@ def test_what_makes_no_sense_is_refused_in_one_line_before_any_work(run, place, 
 def test_without_a_model_it_says_to_train_on_a_sample_first(place, program, capfd):
     with pytest.raises(SystemExit, match="2"):
         program[0](["complete", "shards/*", "--out", "done/"], prog_name="kbdisk")
-    said = capfd.readouterr().err
-    assert said.count("\n") == 1
-    assert said.endswith("Train on a sample first (kbdisk train), and say --model.\n")
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1
+    assert message.endswith("Train on a sample first (kbdisk train), and say --model.\n")
 
 
 def test_two_shards_of_one_name_are_refused(place):

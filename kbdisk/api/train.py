@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -137,7 +137,7 @@ def train(
             problem = "expected a model of nearly the same entities, got one that lacks some. Train anew."
             raise ConfigError("start", problem)
     if not processes.is_first:
-        raise _train_networks_alone(known, loaded, run, torch_device, out, start, processes)
+        _train_networks_alone(known, loaded, run, torch_device, out, start, processes)
     if not run.train.members:
         return _train_links_alone(
             loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
@@ -210,11 +210,9 @@ def _train_networks_alone(
     out: StrPath | None,
     start: Model | None,
     processes: Processes,
-) -> ProcessEnded:
+) -> NoReturn:
     """The part in a training of a process other than the first: the steps of the networks, if there are any."""
-    if not run.train.members:
-        return ProcessEnded(0)
-    try:
+    if run.train.members:
         fit(
             replace(schema, rules=None),
             loaded.entities,
@@ -225,9 +223,7 @@ def _train_networks_alone(
             start=None if start is None else start.trained,
             processes=processes,
         )
-    except ProcessEnded as ended:
-        return ended
-    raise AssertionError("a process other than the first returned a model")
+    raise ProcessEnded(0)
 
 
 def _train_links_alone(

@@ -47,10 +47,8 @@ MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out ther
 COPY_SHARE = 0.9  # of the links of a property that are classes, too, from which on classes are a copy of them
 MAX_MISSING = 0.25  # members for each recorded one
 BEST_SHARE, EXCEPTIONS = 0.25, 0.03  # of known members: those that fit best; the exceptions among these
-PRIOR_ENTITIES, PRIOR_ENTITIES_OF_CLASS = (
-    4.0,
-    10.0,
-)  # with one member, and as many missing ones as there may be; as all classes have
+PRIOR_ENTITIES = 4.0  # imagined entities with one member, of which as many are missing as there may be
+PRIOR_ENTITIES_OF_CLASS = 10.0  # imagined entities of a class, of which as many are missing as of all classes
 SPECIFIC_SHARE = 0.5  # of the score of a class that one of its subclasses needs to be proposed in its place
 
 

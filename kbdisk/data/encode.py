@@ -231,9 +231,8 @@ class Encoding:
         self.needs = array("q")  # in pairs: a token, and a link
         self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.evidence_slots: dict[tuple[str, Over], int | None] = {}
-        self.coded: dict[
-            Path, dict[str, int]
-        ] = {}  # by path and entity, the place of a value of evidence in its column
+        # by path and entity, the place of a value of evidence in its column
+        self.coded: dict[Path, dict[str, int]] = {}
         self.receivers: list[Receiver] = []  # whose propagated numbers are still to be added
         self.link_tokens: list[Mapping[str, Sequence[int]]] = []  # of each, by target
 

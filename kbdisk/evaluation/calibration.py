@@ -192,17 +192,10 @@ class Presence:
     @classmethod
     def fit(cls, outcomes: Sequence[Outcome]) -> Self:
         """Fit to the outcomes whose presence is known."""
-        outcomes_with_presence = [outcome for outcome in outcomes if outcome.presence is not None]
-        line = Line.fit(
-            [outcome.property for outcome in outcomes_with_presence],
-            np.array([outcome.presence for outcome in outcomes_with_presence], dtype=np.float64),
-            np.array([float(outcome.right is not None) for outcome in outcomes_with_presence]),
-            np.array([outcome.weight for outcome in outcomes_with_presence]),
-            [outcome.class_name for outcome in outcomes_with_presence],
-        )
+        line = fit_presence(outcomes)
         property_presences: dict[Key, list[float]] = {}
         class_presences: dict[tuple[str, Key], list[float]] = {}
-        for outcome in outcomes_with_presence:
+        for outcome in outcomes:
             if outcome.right is not None and outcome.presence is not None:
                 key, name = outcome.property, outcome.class_name
                 presence = line(key, outcome.presence, name)
@@ -255,7 +248,7 @@ class UnlabelledPresence(Presence):
         by_property: dict[Key, list[Outcome]] = {}
         for outcome in outcomes:
             by_property.setdefault(outcome.property, []).append(outcome)
-        return cls(lines={key: Presence.fit(of_property).line for key, of_property in by_property.items()})
+        return cls(lines={key: fit_presence(of_property) for key, of_property in by_property.items()})
 
 
 class _Data(NamedTuple):
@@ -585,6 +578,18 @@ def _up_to(thresholds: Floats, statements: Sequence[Statement]) -> tuple[Floats,
     weight = np.cumsum([0.0, *(statement.counted for statement in falling)])
     count = np.searchsorted(-confidence, -thresholds, side="right")
     return right[count], weight[count]
+
+
+def fit_presence(outcomes: Sequence[Outcome]) -> Line:
+    """The line of presence, from the outcomes for which the model predicts one."""
+    stated = [outcome for outcome in outcomes if outcome.presence is not None]
+    return Line.fit(
+        [outcome.property for outcome in stated],
+        np.array([outcome.presence for outcome in stated], dtype=np.float64),
+        np.array([float(outcome.right is not None) for outcome in stated]),
+        np.array([outcome.weight for outcome in stated]),
+        [outcome.class_name for outcome in stated],
+    )
 
 
 def fit_correctness(outcomes: Sequence[Outcome]) -> Line:

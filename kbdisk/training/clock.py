@@ -3,8 +3,8 @@
 The budget bounds all of a job: reading, training, measuring the model and, in a completion, filling the gaps. Setting up the data
 takes as long as it takes. What then is left is planned:
 
-    filling    gaps, in a completion, by the time of setting up since the source was read, as both look at every value; where all gaps
-               get a value, in proportion to their number, too
+    filling    gaps, in a completion: in proportion to the time of setting up after the source was read, as both look at every
+               value. Where every gap gets a value, the time for it grows with the number of gaps, too
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 
@@ -30,7 +30,7 @@ WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
 FILLING_FACTOR = 2.0  # seconds of reading, asking and writing all entities, for each second of setting up
-ALL_GAPS_FACTOR = 8.0  # times as long as setting up takes for a known value it takes to predict and write one for a gap
+ALL_GAPS_FACTOR = 8.0  # seconds of predicting and writing a value, for each second of setting up a known one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_SHARE_LEFT = 0.05  # of a budget, for training: with less, experts are left out
 KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took
@@ -57,9 +57,10 @@ class Clock:
         fills: str | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        """`begun` is when the job began, by `time.monotonic()`; without it now. `fills`: which gaps are filled after training, as in `CompletionConfig.fill`.
+        """`begun` is when the job began, by `time.monotonic()`; without it now.
 
-        `report` is called with a line about the plan.
+        `fills` says which gaps are filled after training, as in `CompletionConfig.fill`; None: none are. `report` is called
+        with a line about the plan.
         """
         self.begun = time.monotonic() if begun is None else begun
         self.fills, self.report = fills, report

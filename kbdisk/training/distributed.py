@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
-LONGEST_WAIT = timedelta(
-    days=365
-)  # for other processes, which may read or fit for long; one that ends closes its connection
+LONGEST_WAIT = timedelta(days=365)  # for processes that read or fit for long; one that ends closes its connection
 
 
 class ProcessEnded(Exception):  # noqa: N818 - it is no error

@@ -156,7 +156,7 @@ def test_given_and_hidden_values_are_all_values_and_no_value_is_both():
             assert (entity["@id"], entity["@type"]) == (f"http://example.org/e{number}", name)
             for property, expected in properties.items():
                 value = entity.get(property, [])
-                known = [plain(each) for each in (value if isinstance(value, list) else [value])]
+                known = [plain(item) for item in (value if isinstance(value, list) else [value])]
                 assert sorted(known + hidden.pop((number, property), [])) == sorted(expected)
                 checked += len(expected)
     assert not hidden
@@ -271,7 +271,7 @@ def test_an_option_does_what_it_says(option, tmp_path, run):
 
 
 def test_every_option_of_the_command_has_a_row():
-    own = {max(one.opts, key=len) for one in main.commands["world"].params if isinstance(one, click.Option)}
+    own = {max(option.opts, key=len) for option in main.commands["world"].params if isinstance(option, click.Option)}
     assert own == SEEN.keys()
 
 
