@@ -150,7 +150,7 @@ def test_a_member_or_class_that_is_moved_out_of_the_block_is_accepted_and_a_dele
 
 
 def test_why_explains_a_further_member_and_a_further_class(run, place):
-    run("complete", "kb.ttl", "--out", "done.ttl", *QUICK)
+    run("complete", "kb.ttl", "--out", "done.ttl", "--only", "skill", *QUICK)
     status, err, error = run("why", "kb.ttl", "--id", f"{E}p5", "--path", "skill[2]")
     assert status == 0, error
     assert MISSING[5] in err

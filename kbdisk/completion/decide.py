@@ -42,6 +42,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kbdisk.completion.config import CompletionConfig
+from kbdisk.completion.fields import overlaps
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.members import member_key
 from kbdisk.completion.predictions import Prediction
@@ -69,6 +70,7 @@ TOO_OFTEN_WRONG = "too often wrong on held-out values"
 NO_BETTER = "no better than a constant on held-out values"
 TOO_FEW = "too few held-out values to tell"
 UNMEASURED = "no held-out values to measure confidence on"
+FURTHER_MEMBER = "a further member: written only where --only names its property"
 INCOMPLETE_GROUP = "what it belongs together with is not written"
 
 
@@ -242,11 +244,20 @@ class Decider:
 
 
 class MemberDecider(Decider):
-    """Decides which further members of sets are written: whatever `fill` says, by threshold and gain."""
+    """Decides which further members of sets are written: whatever `fill` says, where they are asked for, by threshold and gain.
+
+    Known members show that a member fits. That one is missing only a person knows, who names the property.
+    """
 
     def __init__(self, trained: Trained, config: CompletionConfig, calibration: Calibration) -> None:
         super().__init__(trained, replace(config, fill="likely") if config.fill == "all" else config)
         self.calibration = calibration
+
+    def _decided(self, prediction: Prediction) -> Decision:
+        decision, gap = super()._decided(prediction), prediction.gap
+        if decision.why_not or gap.field.why_not or any(overlaps(named, gap.path) for named in self.config.only):
+            return decision
+        return replace(decision, why_not=FURTHER_MEMBER)
 
     def key(self, prediction: Prediction) -> Key:
         return member_key(self.codec, prediction.gap.field.class_name, prediction.gap.path)

@@ -14,6 +14,7 @@ from kbdisk.api.source import LoadedSource
 from kbdisk.api.train import run_of, untrained_model
 from kbdisk.completion.answers import REJECTED, Answer, Answers
 from kbdisk.completion.complete import complete
+from kbdisk.completion.decide import FURTHER_MEMBER
 from kbdisk.completion.members import (
     EXCEPTIONS,
     MAX_MISSING,
@@ -69,6 +70,16 @@ def test_the_missing_member_of_a_set_is_added_behind_the_others(rdf):
     assert completing.summary.to_json()["members"] == len(crew.LACKING_SKILL)
 
 
+def test_predicted_members_are_held_back_where_their_property_is_not_named(rdf):
+    completing = complete(*rdf, keeps_held_back=True)
+    completions = {completion.entity.id: completion for completion in completing}
+    for number in crew.LACKING_SKILL:
+        completion = completions[f"{E}p{number}"]
+        assert ("skill", 2) not in completion.filled
+        assert completion.held_back["skill", 2][1] == FURTHER_MEMBER
+    assert completing.summary.members == 0
+
+
 def test_sets_of_labels_are_completed_too(json_persons):
     filled = filled_of(complete(*json_persons, only=[("skills",)]))
     assert filled == {f"p{number}": {("skills", 2): crew.missing_skill(number)} for number in crew.LACKING_SKILL}
@@ -90,7 +101,7 @@ def test_filling_all_gaps_adds_no_more_members_than_the_default(rdf):
 def test_members_that_few_lack_are_exceptions_and_held_back():
     lines = [f"<{E}e{n}> <{E}side> <{E}s{n % 2}> ; <{E}likes> <{E}a{n % 2}>, <{E}b{n % 2}> ." for n in range(100)]
     lines += [f"<{E}f{n}> <{E}side> <{E}s0> ; <{E}likes> <{E}a0> ." for n in range(2)]
-    completing = complete(*source_of("\n".join(lines), "turtle"))
+    completing = complete(*source_of("\n".join(lines), "turtle"), only=[("likes",)])
     assert not filled_of(completing)
     [row] = [row for row in completing.summary.rows.values() if row.path == ("likes",)]
     assert row.members_held_back.total() >= 2
@@ -121,7 +132,7 @@ def test_members_that_nothing_tells_are_held_back():
         f"<{E}e{number}> <{E}tag> {', '.join(f'<{E}{word}>' for word in generator.sample(words, 3))} ."
         for number in range(80)
     ]
-    completing = complete(*source_of("\n".join(lines), "turtle"), keeps_held_back=True)
+    completing = complete(*source_of("\n".join(lines), "turtle"), only=[("tag",)], keeps_held_back=True)
     completions = list(completing)
     assert not any(completion.filled for completion in completions)
     [row] = [row for row in completing.summary.rows.values() if row.path == ("tag",)]
@@ -251,7 +262,7 @@ def test_the_reasons_for_a_member_are_what_the_entity_has(rdf):
     reasons = why(model, entity, ("skill", 2), entities)
     assert reasons.value == Link(E + crew.missing_skill(5))
     assert reasons.confidence > 0.5
-    assert not reasons.held_back
+    assert reasons.held_back == FURTHER_MEMBER
     assert {similar.value for similar in reasons.similar} == {reasons.value}
     names = [influence.name for influence in reasons.influences]
     assert any(name.startswith("skill ") for name in names)
