@@ -159,7 +159,13 @@ def _split_heads(x: Tensor, heads: int) -> Tensor:
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> Tensor:
     """(b, H, Lq, d), (b, H, Lk, d), (b, H, Lk, d), the padding mask (b, 1, 1, Lk) -> (b, H, Lq, d)."""
-    if q.dtype is torch.bfloat16 and q.device.type == "cpu" and max(q.shape[2], k.shape[2]) <= MAX_UNFUSED_LENGTH:
+    is_short = max(q.shape[2], k.shape[2]) <= MAX_UNFUSED_LENGTH
+    if q.dtype is torch.bfloat16 and q.device.type == "cpu" and (is_short or not _has_fused_bfloat16()):
         scores = (q @ k.transpose(2, 3) * scale).masked_fill(mask, -torch.inf)
         return scores.softmax(-1) @ v
     return F.scaled_dot_product_attention(q, k, v, attn_mask=~mask, scale=scale)
+
+
+def _has_fused_bfloat16() -> bool:
+    """Whether torch's fused kernel for CPUs takes bfloat16. Without AVX-512 it fails on processors with AMX."""
+    return "AVX512" in torch.backends.cpu.get_cpu_capability()
