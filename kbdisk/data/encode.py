@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.dataset import Codes, Layout, RaggedCodes, Tokens
-from kbdisk.data.graph import linking, pattern, targets
-from kbdisk.data.links import Evidence, pooled_over
+from kbdisk.data.graph import EntityLinks, LinkArrays, linking, pattern
+from kbdisk.data.groups import Ints, expanded
+from kbdisk.data.links import ENTITIES_AT_ONCE, Evidence, EvidenceColumn, pooled_over
 from kbdisk.data.parse import Reading
 from kbdisk.data.pooling import Pools
 from kbdisk.data.propagation import Receiver
@@ -37,7 +38,6 @@ from kbdisk.entity import Path, show
 from kbdisk.schemas.kinds import KINDS
 from kbdisk.schemas.schema import Schema
 
-Ints = npt.NDArray[np.int64]
 NOT_OWN = -1  # the number of a slot that no entity can lack
 UNKNOWN = -1  # in the place of a value, where one is asked for
 
@@ -107,12 +107,10 @@ class Index:
         return {(slot.class_name, slot.over): number for number, slot in enumerate(self.slots) if slot.over is not None}
 
     @cached_property
-    def links(self) -> frozenset[int]:
-        """The own slots of links, and of sets of links."""
-        return frozenset(
-            number
-            for number, slot in enumerate(self.slots)
-            if slot.role != "evidence" and linking({slot.path: slot.leaf})
+    def is_link(self) -> npt.NDArray[np.bool_]:
+        """(S,) whether a slot is an own one of links, or of sets of links."""
+        return np.array(
+            [slot.role != "evidence" and bool(linking({slot.path: slot.leaf})) for slot in self.slots], bool
         )
 
     @cached_property
@@ -222,94 +220,32 @@ class Encoding:
         self.column = index.column.tolist()
         self.ids: list[str] = []
         self.entity_class = array("q")  # of each entity
-        self.entity, self.slot, self.place = (
-            array("q"),
-            array("q"),
-            array("q"),
-        )  # of each token; its place in its column
+        self.sizes = array("q")  # the number of tokens of each entity, without evidence over links
+        self.slot, self.place = array("q"), array("q")  # of each token; its place in its column
         self.columns: list[list[Any]] = [[] for _ in index.columns]
-        self.needs = array("q")  # in pairs: a token, and a link
         self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
-        self.evidence_slots: dict[tuple[str, Over], int | None] = {}
-        # by path and entity, the place of a value of evidence in its column
-        self.coded: dict[Path, dict[str, int]] = {}
-        self.receivers: list[Receiver] = []  # whose propagated numbers are still to be added
-        self.link_tokens: list[Mapping[str, Sequence[int]]] = []  # of each, by target
+        self.receivers: list[Receiver] = []  # of evidence over links
 
     def add(self, reading: Reading) -> None:
         """Add an entity."""
-        number, table = len(self.ids), self.index.tables[reading.class_name]
+        number, table, before = len(self.ids), self.index.tables[reading.class_name], len(self.slot)
         self.ids.append(reading.id)
         self.entity_class.append(self.classes[reading.class_name])
-        links: dict[str, list[int]] = {}  # by target, the tokens of the entity's links
-        tokens: dict[Path, int] = {}  # of single links
         for path, value in reading.leaves.items():
             slot = table.slot.get(path)
-            if slot is None:
-                continue
-            if self.evidence is not None and slot in self.index.links:
-                tokens[path] = len(self.slot)
-                for target in targets(value):
-                    links.setdefault(target, []).append(len(self.slot))
-            self._put(number, slot, value)
+            if slot is not None:
+                self._put(slot, value)
         for slot in sorted(set(self.ask(reading, table))):
-            self._append(number, slot, UNKNOWN)
+            self.slot.append(slot)
+            self.place.append(UNKNOWN)
         for slot in self._occupied(reading, table):
             self.occupied.extend((number, slot))
         if self.index.classes_slot is not None:
             for name in self.index.superclasses.of(reading.id, reading.classes):
-                self._put(number, self.index.classes_slot, name)
+                self._put(self.index.classes_slot, name)
+        self.sizes.append(len(self.slot) - before)
         if self.evidence is not None:
-            self._add_evidence(number, reading, links, tokens)
-
-    def _add_evidence(
-        self, number: int, reading: Reading, links: dict[str, list[int]], tokens: dict[Path, int]
-    ) -> None:
-        """Add the evidence of an entity; each value needs the visibility of the links that it came over."""
-        assert self.evidence is not None
-        for item in self.evidence.values_for(reading.id, reading.class_name, reading.leaves):
-            slot = self._evidence_slot(reading.class_name, item.over)
-            if slot is None:
-                continue
-            if item.over.incoming or item.over.link not in tokens:
-                needs = [token for source in item.sources for token in links.get(source, [])]
-            else:
-                needs = [tokens[item.over.link]]
-            for need in needs:
-                self.needs.extend((len(self.slot), need))
-            if item.over.incoming or item.over.aggregate or not item.is_complete:
-                self._put(number, slot, item.value)
-                continue
-            places, source = self.coded.setdefault(item.over.read, {}), item.sources[0]
-            place = places.get(source)
-            if place is None:
-                place = places[source] = self._column(slot, item.value)
-            self._append(number, slot, place)
-        if self.evidence.propagation.propagators:
             self.receivers.append(Receiver(reading.id, reading.class_name, reading.leaves))
-            self.link_tokens.append(links)
-
-    def _add_propagated_numbers(self) -> None:
-        """Add the propagated numbers of all entities at once; each needs the visibility of the links that it came over."""
-        assert self.evidence is not None
-        first = len(self.ids) - len(self.receivers)
-        for place, item in self.evidence.propagated(self.receivers):
-            slot = self._evidence_slot(self.receivers[place].class_name, item.over)
-            if slot is None:
-                continue
-            links = self.link_tokens[place]
-            for need in sorted({token for source in item.sources for token in links.get(source, ())}):
-                self.needs.extend((len(self.slot), need))
-            self._put(first + place, slot, item.value)
-        self.receivers, self.link_tokens = [], []
-
-    def _evidence_slot(self, class_name: str, over: Over) -> int | None:
-        """The slot of evidence for entities of a class."""
-        key = class_name, over
-        slot = self.evidence_slots.get(key, UNKNOWN)
-        if slot == UNKNOWN:
-            slot = self.evidence_slots[key] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
-        return slot
 
     def _occupied(self, reading: Reading, table: Table) -> Iterable[int]:
         """The slots below occupied properties: not known, yet not lacking."""
@@ -320,30 +256,238 @@ class Encoding:
             if path not in reading.leaves
         }
 
-    def _put(self, number: int, slot: int, value: Any) -> None:
-        self._append(number, slot, self._column(slot, value))
-
-    def _column(self, slot: int, value: Any) -> int:
+    def _put(self, slot: int, value: Any) -> None:
         column = self.columns[self.column[slot]]
-        column.append(value)
-        return len(column) - 1
-
-    def _append(self, number: int, slot: int, place: int) -> None:
-        self.entity.append(number)
         self.slot.append(slot)
-        self.place.append(place)
+        self.place.append(len(column))
+        column.append(value)
 
     def tokens(self) -> Tokens:
         """The entities that were added, as tokens."""
+        entity = np.repeat(np.arange(len(self.ids)), _ints(self.sizes))
+        flat = Flat(entity, _ints(self.slot), _ints(self.place), _NO_PAIRS, _ints(self.occupied).reshape(-1, 2))
         if self.receivers:
-            self._add_propagated_numbers()
-        flat = (_ints(numbers) for numbers in (self.entity, self.slot, self.place))
-        pairs = (_ints(numbers).reshape(-1, 2) for numbers in (self.needs, self.occupied))
-        return assembled(self.index, tuple(self.ids), _ints(self.entity_class), Flat(*flat, *pairs), self.columns)
+            assert self.evidence is not None
+            encoding = EvidenceEncoding(self.index, self.evidence, flat, self.columns)
+            for start in range(0, len(self.receivers), ENTITIES_AT_ONCE):
+                encoding.add(start, self.receivers[start : start + ENTITIES_AT_ONCE])
+            flat = encoding.with_evidence(self.receivers)
+        return assembled(self.index, tuple(self.ids), _ints(self.entity_class), flat, self.columns)
 
 
 def _ints(values: array[int]) -> Ints:
     return np.asarray(values)  # not copied
+
+
+_NO_PAIRS: Ints = np.zeros((0, 2), np.int64)
+
+
+# ---------------------------------------------------------------- evidence over links
+
+
+class EvidenceTokens(NamedTuple):
+    """Evidence as tokens: n of them, and the links that they came over."""
+
+    entity: Ints  # (n,)
+    slot: Ints  # (n,)
+    place: Ints  # (n,) of the value in its column; of values that entities share UNKNOWN
+    shared: Ints  # (n,) the node and the path of a value that entities share, as one number; -1: it is not shared
+    needs: Ints  # (E, 2) a place among the n, and the token of a link
+
+    @classmethod
+    def joined(cls, parts: Sequence[EvidenceTokens]) -> EvidenceTokens:
+        """Several in a row."""
+        if not parts:
+            none: Ints = np.zeros(0, np.int64)
+            return cls(none, none, none, none, _NO_PAIRS)
+        starts = np.cumsum([0, *(len(part.slot) for part in parts)])
+        needs = [part.needs + np.array([start, 0]) for part, start in zip(parts, starts[:-1], strict=True)]
+        return cls(
+            np.concatenate([part.entity for part in parts]),
+            np.concatenate([part.slot for part in parts]),
+            np.concatenate([part.place for part in parts]),
+            np.concatenate([part.shared for part in parts]),
+            np.concatenate(needs),
+        )
+
+    def in_order(self, order: Ints) -> EvidenceTokens:
+        """The same in another order."""
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        needs = np.stack([place[self.needs[:, 0]], self.needs[:, 1]], 1)
+        return EvidenceTokens(self.entity[order], self.slot[order], self.place[order], self.shared[order], needs)
+
+
+class EvidenceEncoding:
+    """Encodes the evidence of entities whose own values are tokens already, column by column."""
+
+    def __init__(self, index: Index, evidence: Evidence, own: Flat, columns: Sequence[list[Any]]) -> None:
+        self.index, self.evidence, self.own, self.columns = index, evidence, own, columns
+        self.nodes = len(evidence.graph.nodes)
+        self.paths: dict[Path, int] = {}  # of shared values
+        self.slots: dict[tuple[str, Over], int | None] = {}
+        self.parts: list[EvidenceTokens] = []
+
+    def add(self, start: int, receivers: Sequence[Receiver]) -> None:
+        """Add the evidence of a block of entities, of which the first has the number `start`."""
+        links = self.evidence.graph.links_of(receivers)
+        tokens = LinkTokens(self.index, self.own, links, start, self.evidence.graph.arrays())
+        parts, keys = [], []
+        for number, column in enumerate(self.evidence.columns(links)):
+            slot, size = self._slot(column.class_name, column.over), len(column.row)
+            if slot is not None:
+                parts.append(self._tokens(column, slot, tokens)._replace(entity=column.row + start))
+                keys.append(np.stack([np.full(size, number), np.broadcast_to(column.place, size), column.row]))
+        if parts:
+            self.parts.append(EvidenceTokens.joined(parts).in_order(np.lexsort(np.concatenate(keys, 1))))
+
+    def _tokens(self, column: EvidenceColumn, slot: int, tokens: LinkTokens) -> EvidenceTokens:
+        """The evidence of a column; each value needs the visibility of the links that it came over."""
+        over, row = column.over, column.row
+        of_link = None if over.incoming else tokens.by_path(column.class_name, over.link)
+        if of_link is not None:
+            needs = np.stack([np.arange(len(row)), of_link[row]], 1)
+        else:
+            place, node = column.through
+            needs = tokens.by_target(place, row[place], node)
+        if column.values is None:
+            path = self.paths.setdefault(over.read, len(self.paths))
+            shared, place = path * self.nodes + column.through[1], np.full(len(row), UNKNOWN)
+        else:
+            shared, place = np.full(len(row), -1), self._places(slot, column.values)
+        return EvidenceTokens(row, np.full(len(row), slot), place, shared, needs)
+
+    def _places(self, slot: int, values: Sequence[Any]) -> Ints:
+        """The places of values, which are added to the column of a slot."""
+        column = self.columns[int(self.index.column[slot])]
+        column.extend(values)
+        return np.arange(len(column) - len(values), len(column))
+
+    def _slot(self, class_name: str, over: Over) -> int | None:
+        """The slot of evidence for entities of a class."""
+        key = class_name, over
+        if key not in self.slots:
+            self.slots[key] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
+        return self.slots[key]
+
+    def _propagated(self, receivers: Sequence[Receiver]) -> EvidenceTokens:
+        """The propagated numbers of all entities; each needs the visibility of the links that it came over."""
+        links = self.evidence.graph.links_of(receivers)
+        tokens, parts = LinkTokens(self.index, self.own, links, 0, self.evidence.graph.arrays()), []
+        for estimates in self.evidence.propagated(links):
+            of_class = links.class_of[estimates.row]
+            for number in np.unique(of_class).tolist():
+                slot = self._slot(self.evidence.graph.arrays().classes[number], estimates.over)
+                if slot is None:
+                    continue
+                kept = of_class == number
+                row, place = estimates.row[kept], kept.cumsum() - 1
+                pairs = kept[estimates.through[0]]
+                at, node = place[estimates.through[0][pairs]], estimates.through[1][pairs]
+                needs = np.unique(tokens.by_target(at, row[at], node), axis=0)
+                places = self._places(slot, estimates.value[kept].tolist())
+                parts.append(EvidenceTokens(row, np.full(len(row), slot), places, np.full(len(row), -1), needs))
+        joined = EvidenceTokens.joined(parts)
+        return joined.in_order(np.lexsort((joined.entity, self.index.column[joined.slot])))
+
+    def with_evidence(self, receivers: Sequence[Receiver]) -> Flat:
+        """The entities' own tokens with their evidence, entity by entity; propagated numbers come last."""
+        own, propagated = self.own, self._propagated(receivers)
+        evidence = EvidenceTokens.joined([*self.parts, propagated])
+        self._add_shared(evidence)
+        after_all = np.full(len(propagated.slot), len(receivers))
+        order = np.concatenate([own.entity, *(part.entity for part in self.parts), after_all]).argsort(kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        flat = Flat(
+            np.concatenate([own.entity, evidence.entity])[order],
+            np.concatenate([own.slot, evidence.slot])[order],
+            np.concatenate([own.place, evidence.place])[order],
+            place[evidence.needs + np.array([len(own.slot), 0])],
+            own.occupied,
+        )
+        return self._in_order_of_use(flat)
+
+    def _in_order_of_use(self, flat: Flat) -> Flat:
+        """The same with each column's values in the order of the tokens, which does not depend on how evidence is found."""
+        starts = np.cumsum([0, *map(len, self.columns)])
+        known = np.flatnonzero(flat.place != UNKNOWN)
+        column = self.index.column[flat.slot[known]]
+        value = starts[column] + flat.place[known]
+        first = np.full(starts[-1], len(known))
+        first[value[::-1]] = np.arange(len(known))[::-1]  # the last assignment stays
+        owner = np.repeat(np.arange(len(self.columns)), np.diff(starts))
+        order = (owner * (len(known) + 1) + first).argsort()
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) - starts[owner]
+        for number, values in enumerate(self.columns):
+            start, end = starts[number], starts[number + 1]
+            values[:] = [values[at] for at in (order[start:end] - start).tolist()]
+        places = flat.place.copy()
+        places[known] = place[value]
+        return replace(flat, place=places)
+
+    def _add_shared(self, tokens: EvidenceTokens) -> None:
+        """Add the values that entities share to their columns, once each."""
+        at = np.flatnonzero(tokens.shared >= 0)
+        keys, first, which = np.unique(tokens.shared[at], return_index=True, return_inverse=True)
+        paths = list(self.paths)
+        places = np.zeros(len(keys), np.int64)
+        for number in first.argsort().tolist():
+            path, node = divmod(int(keys[number]), self.nodes)
+            column = self.columns[int(self.index.column[tokens.slot[at[first[number]]]])]
+            places[number] = len(column)
+            column.append(self.evidence.value(node, paths[path]))
+        tokens.place[at] = places[which]
+
+
+class LinkTokens:
+    """The tokens of the links of a block of entities."""
+
+    def __init__(self, index: Index, own: Flat, links: EntityLinks, start: int, arrays: LinkArrays) -> None:
+        """`start` is the number of the first entity, `own` has the tokens of all."""
+        self.index, self.count, self.nodes = index, len(links.node), len(arrays.names)
+        low, high = np.searchsorted(own.entity, [start, start + self.count])
+        is_link = index.is_link[own.slot[low:high]] & (own.place[low:high] != UNKNOWN)
+        tokens = low + np.flatnonzero(is_link)
+        order = own.slot[tokens].argsort(kind="stable")
+        self.tokens, self.slots = tokens[order], own.slot[tokens[order]]  # by slot, then by entity
+        self.rows = own.entity[self.tokens] - start
+        self._by_slot: dict[int, Ints] = {}
+        token = self._of_links(links, arrays)
+        kept = np.flatnonzero((token >= 0) & (links.target >= 0))
+        keys = links.row[kept] * self.nodes + links.target[kept]
+        order = keys.argsort(kind="stable")
+        self.keys, self.of_keys = keys[order], token[kept][order]  # by entity and target
+
+    def _of_links(self, links: EntityLinks, arrays: LinkArrays) -> Ints:
+        """(m,) the token of each link; -1 where its path has no slot."""
+        tokens = np.full(len(links.row), -1)
+        key = links.class_of[links.row] * max(len(links.paths), 1) + links.path
+        for number in np.unique(key).tolist():
+            class_name, path = divmod(number, len(links.paths))
+            of_rows = self.by_path(arrays.classes[class_name], links.paths[path])
+            if of_rows is not None:
+                at = np.flatnonzero(key == number)
+                tokens[at] = of_rows[links.row[at]]
+        return tokens
+
+    def by_path(self, class_name: str, path: Path) -> Ints | None:
+        """(N,) the token of each entity's link by a path; -1 where it has none. None where the path has no slot."""
+        slot = self.index.tables[class_name].slot.get(path)
+        if slot is None or not self.index.is_link[slot]:
+            return None
+        if slot not in self._by_slot:
+            of_rows = self._by_slot[slot] = np.full(self.count, -1)
+            start, end = np.searchsorted(self.slots, [slot, slot + 1])
+            of_rows[self.rows[start:end]] = self.tokens[start:end]
+        return self._by_slot[slot]
+
+    def by_target(self, place: Ints, row: Ints, node: Ints) -> Ints:
+        """(E, 2) pairs of a place and the token of a link from an entity to a node; none where there is no such link."""
+        keys = row * self.nodes + node
+        pair, at = expanded(np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, side="right"))
+        return np.stack([place[pair], self.of_keys[at]], 1)
 
 
 # ---------------------------------------------------------------- all at once

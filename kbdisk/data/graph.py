@@ -6,6 +6,7 @@ There is one edge for each source, target and path of the link.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -48,9 +49,17 @@ class Inverse(NamedTuple):
 
 
 class LinkArrays(NamedTuple):
-    """A graph as arrays: n nodes, E edges. Each link is two edges, one forwards and one backwards."""
+    """A graph as arrays: n nodes, L links, E edges. Each link between two nodes is two edges, one forwards and one backwards."""
 
     ids: Mapping[str, int]  # the number of each node
+    names: Sequence[str]  # (n,) the ids by number
+    classes: Sequence[str]  # the names of classes by number
+    class_of: NDArray[np.int64]  # (n,) the number of each entity's class; -1: no entity
+    paths: Mapping[Path, int]  # the numbers of the paths of links
+    source: NDArray[np.int64]  # (L,) ascending
+    path: NDArray[np.int64]  # (L,)
+    target: NDArray[np.int64]  # (L,)
+    relation_of_link: NDArray[np.int64]  # (L,)
     relations: tuple[tuple[str, Path], ...]  # the class of a link's source, and its path
     head: NDArray[np.int64]  # (E,) ascending
     relation: NDArray[np.int64]  # (E,)
@@ -61,6 +70,19 @@ class LinkArrays(NamedTuple):
     numbers: Mapping[
         tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]
     ]  # by class and path: nodes, values
+
+
+class EntityLinks(NamedTuple):
+    """The links that some entities have, as arrays: N entities, m links."""
+
+    row: NDArray[np.int64]  # (m,) the entity, ascending
+    place: NDArray[np.int64]  # (m,) among the links of the entity
+    path: NDArray[np.int64]  # (m,)
+    target: NDArray[np.int64]  # (m,) a node; -1: none of the graph
+    paths: Sequence[Path]  # by number
+    node: NDArray[np.int64]  # (N,) of each entity; -1: it is not in the graph
+    class_of: NDArray[np.int64]  # (N,) the number of its class
+    draw: NDArray[np.int64]  # (N,) a hash of its id
 
 
 class Node:
@@ -154,23 +176,31 @@ class Graph:
 
     def _read_arrays(self) -> LinkArrays:
         ids = {id: number for number, id in enumerate(self.nodes)}
-        relations: dict[tuple[str, Path], int] = {}
-        known: dict[tuple[str, Path], int] = {}  # the relations of unchanged paths
-        edges: set[tuple[int, int, int]] = set()
-        for source, target, path in self.edges():
-            class_name = str(self.of(source))
-            relation = known.get((class_name, path))
-            if relation is None:
-                key = class_name, pattern(path)
-                relation = known[class_name, path] = relations.setdefault(key, len(relations))
-            if source != target:
-                edges.add((ids[source], relation, ids[target]))
-        head, relation_of, tail = np.array(sorted(edges), np.int64).reshape(-1, 3).T
+        nodes, classes = list(self.nodes.values()), tuple(self.schema.classes)
+        class_numbers: dict[str | None, int] = {name: number for number, name in enumerate(classes)}
+        class_of = np.array([class_numbers.get(node.class_name, -1) for node in nodes], np.int64)
+        links, paths = [link for node in nodes for link in node.links], dict[Path, int]()
+        source = np.repeat(np.arange(len(nodes)), np.array([len(node.links) for node in nodes], np.int64))
+        target = np.array([ids[id] for id, _ in links], np.int64)
+        path = np.array([paths.setdefault(path, len(paths)) for _, path in links], np.int64)
+        relation, relations = _relations(source, target, class_of[source] * len(paths) + path, list(paths), classes)
+        is_edge = source != target
+        size, count = max(len(relations), 1), max(len(ids), 1)
+        edges = np.unique((source * size + relation)[is_edge] * count + target[is_edge])
+        head, relation_of, tail = edges // count // size, edges // count % size, edges % count
         order = np.concatenate([head, tail]).argsort(kind="stable")
         heads, tails = np.concatenate([head, tail])[order], np.concatenate([tail, head])[order]
         return LinkArrays(
             ids=ids,
-            relations=tuple(relations),
+            names=list(ids),
+            classes=classes,
+            class_of=class_of,
+            paths=paths,
+            source=source,
+            path=path,
+            target=target,
+            relation_of_link=relation,
+            relations=relations,
             head=heads,
             relation=np.concatenate([relation_of, relation_of])[order],
             backwards=order >= len(head),
@@ -201,6 +231,33 @@ class Graph:
             key: (np.array([node for node, _ in pairs], np.int64), np.array([value for _, value in pairs]))
             for key, pairs in found.items()
         }
+
+    def links_of(self, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> EntityLinks:
+        """The links of some entities, given as id, class and leaves, which need not be in the graph."""
+        arrays = self.arrays()
+        class_numbers = {name: number for number, name in enumerate(arrays.classes)}
+        paths: dict[Path, int] = {}
+        is_link: dict[str, dict[Path, bool]] = {name: {} for name in arrays.classes}
+        rows, places, path_numbers, target_nodes = array("q"), array("q"), array("q"), array("q")
+        nodes, classes, draws = array("q"), array("q"), array("q")
+        for row, (id, class_name, leaves) in enumerate(entities):
+            nodes.append(arrays.ids.get(id, -1))
+            classes.append(class_numbers[class_name])
+            draws.append(hash_id(id))
+            known, place = is_link[class_name], 0
+            for path in leaves:
+                if path not in known:
+                    known[path] = pattern(path) in self.linking[class_name]
+                if known[path]:
+                    for target in targets(leaves[path]):
+                        rows.append(row)
+                        places.append(place)
+                        path_numbers.append(paths.setdefault(path, len(paths)))
+                        target_nodes.append(arrays.ids.get(target, -1))
+                        place += 1
+        row, place_of, path_of, target_of = map(np.asarray, (rows, places, path_numbers, target_nodes))
+        node, class_of, draw = map(np.asarray, (nodes, classes, draws))
+        return EntityLinks(row, place_of, path_of, target_of, list(paths), node, class_of, draw)
 
     def neighbours(self, id: str) -> set[str]:
         """The ids that an entity links to, or that link to it."""
@@ -251,6 +308,29 @@ class Graph:
         entities = set(ids)
         components = (component & entities for component in nx.connected_components(graph))
         return sorted(sorted(component) for component in components if component)
+
+
+def _relations(
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    paths: Sequence[Path],
+    classes: Sequence[str],
+) -> tuple[NDArray[np.int64], tuple[tuple[str, Path], ...]]:
+    """The relation of each link, and the class and pattern of each relation, in the order of `Graph.edges`.
+
+    A key is the number of the source's class times the number of paths, plus that of the path.
+    """
+    pairs = source * (int(target.max(initial=0)) + 1) + target
+    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    in_order = keys[first[pair].argsort(kind="stable")]  # links from one entity to another follow each other
+    distinct, first = np.unique(in_order, return_index=True)
+    relations: dict[tuple[str, Path], int] = {}
+    numbers = np.zeros(len(distinct), np.int64)
+    for place in first.argsort().tolist():
+        class_number, path = divmod(int(distinct[place]), len(paths))
+        numbers[place] = relations.setdefault((classes[class_number], pattern(paths[path])), len(relations))
+    return numbers[np.searchsorted(distinct, keys)], tuple(relations)
 
 
 def hierarchy(entities: Iterable[Entity]) -> nx.DiGraph[str]:

@@ -17,15 +17,17 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kbdisk.data.graph import Graph, pattern, targets
+from kbdisk.data.graph import EntityLinks, Graph, LinkArrays, pattern
+from kbdisk.data.groups import Floats, Ints, expanded, grouped_medians, rank_in_group, starts_of
 from kbdisk.data.pooling import Pools
-from kbdisk.data.slots import ANY, INCOMING, Over, Source, hash_id
+from kbdisk.data.slots import ANY, INCOMING, Over, Source
 from kbdisk.entity import Path, without_places
 from kbdisk.leaves.number.transforms import bounds_of
 from kbdisk.schemas.kinds import Link as LinkLeaf
@@ -39,7 +41,6 @@ OF_SIBLINGS = (
 MAX_SIBLINGS = 8
 MAX_POOLED_SIBLINGS = 24  # of pooled classes, which need not have the same numbers
 MAX_SCREENED_ENTITIES = 2000  # of a class, about, by which aggregates are screened
-MAX_ADDEND = 1e150  # larger numbers cannot be added up
 MAX_DECIMALS = 12  # of a number without a grid
 MIN_GROUPS = 10  # of several siblings each, to decide whether they add up to a total
 MAX_TOTAL_DEVIATION = 0.2  # of the total: the median deviation of the sums of groups
@@ -55,21 +56,67 @@ MAX_AGGREGATES = 3  # for one property
 Totals: TypeAlias = Mapping[Over, float]  # of the evidence called `rest`
 
 
-class Group(NamedTuple):
-    """Siblings: entities with the same link, or members of a set of links of one entity."""
-
-    by: str  # the entity that they have in common
-    class_name: str  # the pooled class of the link; of members of a set that of the entity
-    link: Path  # of the siblings; behind `^Class` that of the entity which links to them
-
-
-class Aggregate(NamedTuple):
-    """An aggregate of numbers."""
+class AggregateColumn(NamedTuple):
+    """One aggregate, for n entities of one class."""
 
     over: Over
-    value: float
-    through: Sequence[str]  # the entities whose links it came over; empty where it came over the entity's own
-    by: str  # the id that entities with the same aggregate have in common
+    row: Ints  # (n,) the entity
+    value: Floats  # (n,)
+    through: tuple[Ints, Ints]  # pairs of a place among the n, and a node whose link it came over; none for own links
+    by: Ints | None  # (n,) what entities with the same aggregate have in common; None: nothing
+
+
+class Groups(NamedTuple):
+    """Entities in groups: siblings, by the node that they have in common."""
+
+    offsets: Ints  # (n + 2,) the members of each node, and of one more that has none
+    members: Ints  # nodes, each group sorted by id
+    keys: Ints  # ascending, of each member: the node in common times the number of nodes, plus the member's id rank
+
+    @classmethod
+    def of(cls, common: Ints, member: Ints, id_rank: Ints) -> Groups:
+        """Groups of pairs of a node in common and a member, which may come several times."""
+        count = len(id_rank)
+        by_rank = id_rank.argsort()
+        keys = np.unique(common * count + id_rank[member])
+        offsets = np.searchsorted(keys, np.arange(count + 2) * count)
+        return cls(offsets, by_rank[keys % max(count, 1)], keys)
+
+    def of_node(self, node: int) -> Ints:
+        """The members of one group."""
+        return self.members[self.offsets[node] : self.offsets[node + 1]]
+
+    def sizes(self, nodes: Ints) -> Ints:
+        """The numbers of members of some groups."""
+        return self.offsets[nodes + 1] - self.offsets[nodes]
+
+    def has(self, nodes: Ints, members: Ints, id_rank: Ints) -> NDArray[np.bool_]:
+        """Whether each of some entities is in the group of a node; an entity that is no node, -1, is in none."""
+        if not len(self.keys):
+            return np.zeros(len(nodes), np.bool_)
+        keys = nodes * len(id_rank) + id_rank[members]
+        place = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        is_member: NDArray[np.bool_] = (self.keys[place] == keys) & (members >= 0)
+        return is_member
+
+    def samples(self, nodes: Ints, own: Ints, draws: Ints, most: int) -> Ints:
+        """(k, most + 1) the members of some groups without the entity itself; of large groups `most`, drawn by its hash.
+
+        -1 fills up.
+        """
+        size, turn = self.sizes(nodes)[:, None], np.arange(most + 1)
+        is_large, start = size > most + 1, draws[:, None]
+        step = 1 + start % 7919
+        while (shared := is_large & (np.gcd(step, size) > 1)).any():
+            step = step + shared
+        place = np.where(is_large, (start + turn * step) % np.maximum(size, 1), turn)
+        is_member = turn < size
+        member = (
+            self.members[np.where(is_member, self.offsets[nodes][:, None] + place, 0)] if len(self.members) else place
+        )
+        is_member &= member != own[:, None]
+        is_member &= ~is_large | (is_member.cumsum(1) <= most)
+        return np.where(is_member, member, -1)
 
 
 def pooled_aggregate(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
@@ -106,19 +153,11 @@ class Aggregates:
         self.single = {
             name: [path for path, leaf in own.items() if isinstance(leaf, LinkLeaf)] for name, own in leaves.items()
         }
-        self._shared: dict[tuple[str, Path], Source] = {}
         self._shared_numbers = {name: [self._source(name, path) for path in own] for name, own in self.numbers.items()}
         self._leaves = {
             self._source(name, path): self._leaf_of(name, path) for name, own in self.numbers.items() for path in own
         }
-        self._sibling_numbers: dict[tuple[str, Path], list[SiblingNumber]] = {}
-        self._overs: dict[tuple[Source, Path, str], Over] = {}
         self._wanted_sources: dict[tuple[str, Path, str], Collection[Source] | None] = {}
-        self._bounds: dict[Source, tuple[float, float]] = {}
-        self._groups: dict[Group, list[str]] = {}
-        self._sets: dict[Group, frozenset[str]] = {}
-        self._sums: dict[tuple[Group, Source], float] = {}
-        self._numbers: dict[str, Mapping[Source, float]] = {}
         self.wanted: dict[tuple[str, Path, bool, str], set[Source]] | None = (
             None if wanted is None else defaultdict(set)
         )
@@ -129,50 +168,63 @@ class Aggregates:
                     Source(over.class_name, over.read)
                 )
                 known[over._replace(total=0.0)] = over.total
+        self.arrays = graph.arrays()
+        self._values = self._read_values()
+        self._siblings_of: dict[Source, Groups] = {}
+        self._members_of: dict[tuple[Path, str], Groups] = {}
         self.totals: Totals = self._find_totals() if wanted is None else known
 
-    def of(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[Aggregate]:
-        """The aggregates for an entity."""
+    def columns(self, class_name: str, rows: Ints, links: EntityLinks) -> Iterator[AggregateColumn]:
+        """The aggregates for those of some entities that are of a class."""
+        own = _of_rows(links, rows)
         for link in self.single[class_name]:
-            if link in leaves:
-                group = Group(targets(leaves[link])[0], self._source(class_name, link).class_name, link)
-                yield from self._siblings(id, class_name, group, ())
+            at = np.flatnonzero(own.path_is(link))
+            common = np.where(own.target[at] >= 0, own.target[at], len(self.arrays.names))
+            groups = self._siblings_by(self._source(class_name, link))
+            yield from self._siblings(class_name, link, groups, own.row[at], common, links, None)
         for link in self.graph.linking[class_name]:
-            if link in leaves and link not in self.single[class_name]:
-                members = [target for target in targets(leaves[link]) if target != id]
-                yield from self._medians(id, class_name, members, link, "members")
-        by_link: dict[Source, list[str]] = defaultdict(list)
-        in_sets: set[Source] = set()
-        for edge in self.graph.incoming(id):
-            if edge.source != id:
-                link = pattern(edge.path)
-                source = self._source(edge.class_name, link)
-                by_link[source].append(edge.source)
-                if link not in self.single[edge.class_name]:
-                    in_sets.add(source)
-        for source, linking in sorted(by_link.items(), key=str):
-            yield from self._medians(id, class_name, linking, source.path, "sources")
-            if len(linking) == 1 and source in in_sets:
-                group = Group(linking[0], self._class_in_sets(class_name), (INCOMING + source.class_name, *source.path))
-                yield from self._siblings(id, class_name, group, linking)
+            if link not in self.single[class_name]:
+                at = np.flatnonzero(own.path_is(link) & (own.target >= 0) & (own.target != links.node[own.row]))
+                yield from self._medians(class_name, link, "members", own.row[at], own.target[at])
+        yield from self._over_incoming(class_name, rows, links)
+
+    def _over_incoming(self, class_name: str, rows: Ints, links: EntityLinks) -> Iterator[AggregateColumn]:
+        """The aggregates over the entities that link to some entities."""
+        in_graph = rows[links.node[rows] >= 0]
+        place, at = expanded(*self._incoming.ranges(links.node[in_graph]))
+        row, link = in_graph[place], self._incoming.links[at]
+        source, relation = self.arrays.source[link], self.arrays.relation_of_link[link]
+        kept = source != links.node[row]
+        row, source, relation = row[kept], source[kept], relation[kept]
+        by_source: dict[Source, list[int]] = defaultdict(list)
+        for number, pair in enumerate(self.arrays.relations):
+            by_source[self._source(*pair)].append(number)
+        for pooled, numbers in sorted(by_source.items(), key=lambda item: str(item[0])):
+            of_source = np.flatnonzero(np.isin(relation, numbers))
+            if not len(of_source):
+                continue
+            yield from self._medians(class_name, pooled.path, "sources", row[of_source], source[of_source])
+            sets = [n for n in numbers if pooled.path not in self.single[self.arrays.relations[n][0]]]
+            starts = starts_of(row[of_source])
+            count = np.diff(np.append(starts, len(of_source)))
+            alone = of_source[starts[count == 1]]
+            alone = alone[np.isin(relation[alone], sets)]
+            if len(alone):
+                link_of_set = (INCOMING + pooled.class_name, *pooled.path)
+                groups = self._members_by(pooled.path, class_name)
+                yield from self._siblings(
+                    class_name, link_of_set, groups, row[alone], source[alone], links, source[alone]
+                )
 
     def _source(self, class_name: str, path: Path) -> Source:
         """The source of a property of a class; with pooling that of the class which stands for all."""
-        if (class_name, path) not in self._shared:
-            self._shared[class_name, path] = (
-                self.pools.source(class_name, path) if self.pools.pooled else Source(class_name, path)
-            )
-        return self._shared[class_name, path]
+        return self.pools.source(class_name, path) if self.pools.pooled else Source(class_name, path)
 
     def _leaf_of(self, class_name: str, path: Path) -> Number:
         leaf: Number = (
             self.pools.leaves[self._source(class_name, path)] if self.pools.pooled else self.numbers[class_name][path]
         )
         return leaf
-
-    def _class_in_sets(self, class_name: str) -> str:
-        """The class by which members of a set are siblings; with pooling any."""
-        return ANY if self.pools.pooled else class_name
 
     def _wanted(self, class_name: str, link: Path, how: str) -> Collection[Source] | None:
         """The numbers whose aggregates an entity of a class gets; None: all."""
@@ -185,160 +237,230 @@ class Aggregates:
             self._wanted_sources[key] = self.wanted.get((pooled_class, link, over.incoming, how), ())
         return self._wanted_sources[key]
 
+    # ------------------------------------------------------------ the graph as arrays
+
+    def _read_values(self) -> dict[Source, Floats]:
+        """(n,) of each number, its values by node; NaN where it is not known."""
+        values: dict[Source, Floats] = {}
+        for pair, (nodes, known) in self.arrays.numbers.items():
+            of_source = values.setdefault(self._source(*pair), np.full(len(self.arrays.names), np.nan))
+            of_source[nodes] = known
+        return values
+
+    @cached_property
+    def _id_rank(self) -> Ints:
+        """(n,) the place of each node in the order of ids."""
+        rank = np.empty(len(self.arrays.names), np.int64)
+        rank[sorted(range(len(rank)), key=self.arrays.names.__getitem__)] = np.arange(len(rank))
+        return rank
+
+    @cached_property
+    def _hash_rank(self) -> Ints:
+        """(n,) the place of each node in the order of the hashes of ids."""
+        rank = np.empty(len(self.arrays.draw), np.int64)
+        rank[np.argsort(self.arrays.draw, kind="stable")] = np.arange(len(rank))
+        return rank
+
+    @cached_property
+    def _incoming(self) -> IncomingLinks:
+        return IncomingLinks.of(self.arrays)
+
+    def _siblings_by(self, source: Source) -> Groups:
+        """The entities that have the same link, by its target."""
+        if source not in self._siblings_of:
+            arrays = self.arrays
+            numbers = [number for number, pair in enumerate(arrays.relations) if self._source(*pair) == source]
+            at = np.isin(arrays.relation_of_link, numbers)
+            self._siblings_of[source] = Groups.of(arrays.target[at], arrays.source[at], self._id_rank)
+        return self._siblings_of[source]
+
+    def _members_by(self, path: Path, class_name: str) -> Groups:
+        """The members of sets of links by the entity that has the set; without pooling those of one class."""
+        key = path, ANY if self.pools.pooled else class_name
+        if key not in self._members_of:
+            arrays = self.arrays
+            of_target = arrays.class_of[arrays.target]
+            is_member = of_target >= 0 if self.pools.pooled else of_target == arrays.classes.index(class_name)
+            at = (arrays.path == arrays.paths.get(path, -1)) & is_member
+            self._members_of[key] = Groups.of(arrays.source[at], arrays.target[at], self._id_rank)
+        return self._members_of[key]
+
     # ------------------------------------------------------------ siblings
 
-    def _siblings(self, id: str, class_name: str, group: Group, through: Sequence[str]) -> Iterator[Aggregate]:
-        numbers = self._numbers_of_siblings(class_name, group.link)
-        drawn = list(self._drawn(id, group)) if any(number.is_shown for number in numbers) else []
+    def _siblings(
+        self,
+        class_name: str,
+        link: Path,
+        groups: Groups,
+        rows: Ints,
+        common: Ints,
+        links: EntityLinks,
+        neighbours: Ints | None,
+    ) -> Iterator[AggregateColumn]:
+        """The aggregates over siblings of some entities, by the node in common; `neighbours` linked them to it."""
+        numbers = self._numbers_of_siblings(class_name, link)
+        if not numbers or not len(rows):
+            return
+        own = links.node[rows]
+        samples = _NO_SAMPLES
+        if any(number.is_shown for number in numbers):
+            most = MAX_POOLED_SIBLINGS if self.pools.pooled else MAX_SIBLINGS
+            samples = groups.samples(common, own, links.draw[rows], most)
         for number, is_shown, rest in numbers:
-            if is_shown:
-                known = (value for member in drawn if (value := self._numbers_of(member).get(number)) is not None)
-                values = list(islice(known, MAX_SIBLINGS))
-                if values:
-                    over = self._over(number, group.link, "siblings")
-                    yield Aggregate(over, self._fitting(number, statistics.median(values)), through, group.by)
+            values = self._values.get(number)
+            if is_shown and values is not None:
+                median, is_known = _medians_of_first(np.where(samples >= 0, values[samples], np.nan))
+                at = np.flatnonzero(is_known)
+                over = Over(number.class_name, link, number.path, aggregate="siblings")
+                yield self._column(
+                    over, rows[at], median[at], common[at], None if neighbours is None else neighbours[at]
+                )
             if rest is not None:
-                own_values = self._values([id] if self._is_in(id, group) else (), number)
-                rest_of_total = rest.total - self._sum(group, number) + math.fsum(own_values)
-                yield Aggregate(rest, self._fitting(number, rest_of_total), through, group.by)
+                is_in = groups.has(common, own, self._id_rank)
+                known = np.zeros(len(rows)) if values is None else np.where(is_in, np.nan_to_num(values[own]), 0.0)
+                yield self._column(
+                    rest, rows, rest.total - self._sums(groups, common, number) + known, common, neighbours
+                )
+
+    def _column(
+        self, over: Over, rows: Ints, values: Floats, by: Ints | None, neighbours: Ints | None
+    ) -> AggregateColumn:
+        through = (_NONE, _NONE) if neighbours is None else (np.arange(len(rows)), neighbours)
+        return AggregateColumn(over, rows, self._fitting(Source(over.class_name, over.read), values), through, by)
 
     def _numbers_of_siblings(self, class_name: str, link: Path) -> Sequence[SiblingNumber]:
         """The numbers of siblings whose aggregates an entity of a class gets over a link."""
-        key = class_name, link
-        if key not in self._sibling_numbers:
-            siblings, rest = (self._wanted(class_name, link, how) for how in OF_SIBLINGS)
-            numbers = self._sibling_numbers[key] = []
-            for number in self._shared_numbers[class_name]:
-                over = Over(number.class_name, link, number.path, aggregate="rest")
-                total = self.totals.get(over) if rest is None or number in rest else None
-                is_shown = siblings is None or number in siblings
-                if is_shown or total is not None:
-                    over_rest = None if total is None else over._replace(total=total)
-                    numbers.append(SiblingNumber(number, is_shown, over_rest))
-        return self._sibling_numbers[key]
+        siblings, rest = (self._wanted(class_name, link, how) for how in OF_SIBLINGS)
+        numbers = []
+        for number in self._shared_numbers[class_name]:
+            over = Over(number.class_name, link, number.path, aggregate="rest")
+            total = self.totals.get(over) if rest is None or number in rest else None
+            is_shown = siblings is None or number in siblings
+            if is_shown or total is not None:
+                numbers.append(SiblingNumber(number, is_shown, None if total is None else over._replace(total=total)))
+        return numbers
 
-    def _over(self, number: Source, link: Path, how: str) -> Over:
-        """The link that an aggregate comes over. Entities share it."""
-        key = number, link, how
-        if key not in self._overs:
-            self._overs[key] = Over(number.class_name, link, number.path, how == "sources", how)
-        return self._overs[key]
-
-    def _members(self, group: Group) -> list[str]:
-        if group not in self._groups:
-            if str(group.link[0])[:1] == INCOMING:
-                linked = targets(self.graph.leaves(group.by).get(group.link[1:], ()))
-                classes = ((target, self.graph.of(target)) for target in linked)
-                members = {
-                    target
-                    for target, name in classes
-                    if name is not None and self._class_in_sets(name) == group.class_name
-                }
-            else:
-                edges = (edge for edge in self.graph.incoming(group.by) if pattern(edge.path) == group.link)
-                members = {
-                    edge.source
-                    for edge in edges
-                    if self._source(edge.class_name, group.link).class_name == group.class_name
-                }
-            self._groups[group] = sorted(members)
-        return self._groups[group]
-
-    def _is_in(self, id: str, group: Group) -> bool:
-        if group not in self._sets:
-            self._sets[group] = frozenset(self._members(group))
-        return id in self._sets[group]
-
-    def _drawn(self, id: str, group: Group) -> list[str]:
-        """A sample of the siblings of an entity, drawn by its id."""
-        most, members = MAX_POOLED_SIBLINGS if self.pools.pooled else MAX_SIBLINGS, self._members(group)
-        if len(members) <= most + 1:
-            return [member for member in members if member != id]
-        start = hash_id(id)
-        step = 1 + start % 7919
-        while math.gcd(step, len(members)) > 1:
-            step += 1
-        drawn = (members[(start + turn * step) % len(members)] for turn in range(most + 1))
-        return [member for member in drawn if member != id][:most]
-
-    def _sum(self, group: Group, number: Source) -> float:
-        """The sum of a number over all members of a group."""
-        if (group, number) not in self._sums:
-            self._sums[group, number] = math.fsum(self._values(self._members(group), number))
-        return self._sums[group, number]
+    def _sums(self, groups: Groups, nodes: Ints, number: Source) -> Floats:
+        """The sums of a number over all members of some groups."""
+        values = self._values.get(number)
+        if values is None:
+            return np.zeros(len(nodes))
+        distinct, place = np.unique(nodes, return_inverse=True)
+        known = (values[groups.of_node(node)] for node in distinct.tolist())
+        sums: Floats = np.array([math.fsum(of_group[~np.isnan(of_group)]) for of_group in known])
+        return sums[place]
 
     def _find_totals(self) -> Totals:
         """The totals of numbers of siblings, where they add up to one."""
         totals: dict[Over, float] = {}
-        for link, groups in self._grouped().items():
-            addends: dict[Source, list[list[float]]] = defaultdict(list)  # of each number, group by group
-            for group in sorted(groups):
-                of_group: dict[Source, list[float]] = defaultdict(list)
-                for member in self._members(group):
-                    for number, value in self._numbers_of(member).items():
-                        of_group[number].append(value)
-                for number, values in of_group.items():
-                    if len(values) > 1:
-                        addends[number].append(values)
-            for number, values_of_groups in addends.items():
-                if len(values_of_groups) >= MIN_GROUPS and _adds_up(values_of_groups):
+        for link in self._single_links():
+            groups = self._siblings_by(link)
+            common = np.repeat(np.arange(len(groups.offsets) - 1), np.diff(groups.offsets))
+            for number, values in self._values.items():
+                known = values[groups.members]
+                at = np.flatnonzero(~np.isnan(known))
+                bounds = np.append(starts_of(common[at]), len(at)).tolist()
+                addends = known[at].tolist()
+                several = [addends[start:end] for start, end in pairwise(bounds) if end - start > 1]
+                if len(several) >= MIN_GROUPS and _adds_up(several):
                     over = Over(number.class_name, link.path, number.path, aggregate="rest")
-                    totals[over] = statistics.quantiles(map(math.fsum, values_of_groups), n=4)[TOTAL_QUARTILE]
+                    totals[over] = statistics.quantiles(map(math.fsum, several), n=4)[TOTAL_QUARTILE]
         return totals
 
-    def _grouped(self) -> Mapping[Source, set[Group]]:
-        """All groups of siblings, by their link."""
-        groups: dict[Source, set[Group]] = defaultdict(set)
-        for id in self.graph.entities():
-            class_name, leaves = str(self.graph.of(id)), self.graph.leaves(id)
-            for link in self.single[class_name] if self.numbers[class_name] else ():
-                if link in leaves:
-                    source = self._source(class_name, link)
-                    groups[source].add(Group(targets(leaves[link])[0], *source))
-        return groups
+    def _single_links(self) -> Iterable[Source]:
+        """The single links of classes that have numbers."""
+        return dict.fromkeys(
+            self._source(name, link)
+            for name, links in self.single.items()
+            if self.numbers[name]
+            for link in links
+            if without_places(link) == link
+        )
 
     # ------------------------------------------------------------ members and sources
 
-    def _medians(self, id: str, class_name: str, entities: Sequence[str], link: Path, how: str) -> Iterator[Aggregate]:
-        """The medians of the numbers of some entities."""
+    def _medians(self, class_name: str, link: Path, how: str, rows: Ints, nodes: Ints) -> Iterator[AggregateColumn]:
+        """The medians of the numbers of nodes, by the entity that they are linked with."""
         wanted = self._wanted(class_name, link, how)
-        if wanted is not None and not wanted:
+        if not len(rows) or (wanted is not None and not wanted):
             return
-        values: dict[Source, list[float]] = defaultdict(list)
-        first: dict[Source, str] = {}  # the least id of the entities that have the number
-        for entity in sorted(entities, key=hash_id)[: 2 * MAX_SIBLINGS]:
-            for number, value in self._numbers_of(entity).items():
-                if wanted is None or number in wanted:
-                    values[number].append(value)
-                    first[number] = min(first.get(number, entity), entity)
+        order = np.lexsort((self._hash_rank[nodes], rows))
+        all_rows, all_nodes = rows[order], nodes[order]
+        is_used = rank_in_group(all_rows) < 2 * MAX_SIBLINGS
+        rows, nodes = all_rows[is_used], all_nodes[is_used]
         incoming = how == "sources"
-        for number in sorted(values):
-            through, by = (entities, first[number]) if incoming else ((), id)
-            over = self._over(number, link, how)
-            yield Aggregate(over, self._fitting(number, statistics.median(values[number])), through, by)
+        for number in sorted(self._values if wanted is None else wanted):
+            values = self._values.get(number)
+            known = np.flatnonzero(~np.isnan(values[nodes])) if values is not None else _NONE
+            if values is None or not len(known):
+                continue
+            of_rows, median, _, _ = grouped_medians(rows[known], values[nodes[known]])
+            over = Over(number.class_name, link, number.path, incoming, how)
+            through, by = (_NONE, _NONE), None
+            if incoming:
+                starts = np.searchsorted(all_rows, of_rows), np.searchsorted(all_rows, of_rows, side="right")
+                place, at = expanded(*starts)
+                through = place, all_nodes[at]
+                by = np.minimum.reduceat(self._id_rank[nodes[known]], starts_of(rows[known]))
+            yield AggregateColumn(over, of_rows, self._fitting(number, median), through, by)
 
-    def _values(self, entities: Iterable[str], number: Source) -> list[float]:
-        return [value for entity in entities if (value := self._numbers_of(entity).get(number)) is not None]
-
-    def _numbers_of(self, id: str) -> Mapping[Source, float]:
-        """The numbers of an entity that can be added up."""
-        if id not in self._numbers:
-            class_name, leaves = self.graph.of(id) or "", self.graph.leaves(id)
-            paths = self.numbers.get(class_name, {})
-            self._numbers[id] = {
-                self._source(class_name, path): float(value)
-                for path, value in leaves.items()
-                if path in paths and abs(value) < MAX_ADDEND
-            }
-        return self._numbers[id]
-
-    def _fitting(self, number: Source, value: float) -> float:
-        """The nearest number that the property may have."""
+    def _fitting(self, number: Source, values: Floats) -> Floats:
+        """The nearest numbers that the property may have."""
         leaf = self._leaves[number]
-        if number not in self._bounds:
-            self._bounds[number] = bounds_of(leaf, 0 if leaf.integer else MAX_DECIMALS)
-        low, high = self._bounds[number]
-        return min(max(round(value) if leaf.integer else value, low), high)
+        low, high = bounds_of(leaf, 0 if leaf.integer else MAX_DECIMALS)
+        if leaf.integer:
+            values = np.rint(values) + 0.0  # no negative zero
+        return np.minimum(np.maximum(values, low), high)
+
+
+_NONE: Ints = np.zeros(0, np.int64)
+_NO_SAMPLES: Ints = np.zeros((0, 0), np.int64)
+
+
+class _OwnLinks(NamedTuple):
+    """The links of some of the entities."""
+
+    row: Ints
+    path: Ints
+    target: Ints
+    paths: Sequence[Path]
+
+    def path_is(self, path: Path) -> NDArray[np.bool_]:
+        """Which links are by a path."""
+        is_by: NDArray[np.bool_] = self.path == (self.paths.index(path) if path in self.paths else -1)
+        return is_by
+
+
+def _of_rows(links: EntityLinks, rows: Ints) -> _OwnLinks:
+    kept = np.isin(links.row, rows)
+    return _OwnLinks(links.row[kept], links.path[kept], links.target[kept], links.paths)
+
+
+class IncomingLinks(NamedTuple):
+    """The links of a graph by their targets."""
+
+    links: Ints  # (L,)
+    offsets: Ints  # (n + 1,)
+
+    @classmethod
+    def of(cls, arrays: LinkArrays) -> IncomingLinks:
+        """Those of a graph."""
+        links = arrays.target.argsort(kind="stable")
+        return cls(links, np.searchsorted(arrays.target[links], np.arange(len(arrays.names) + 1)))
+
+    def ranges(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The start and end of the links to each of some nodes."""
+        return self.offsets[nodes], self.offsets[nodes + 1]
+
+
+def _medians_of_first(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """(k,) the median of the first MAX_SIBLINGS known values of each row (k, m), and whether there are any."""
+    is_known = ~np.isnan(values)
+    count = is_known.sum(1)
+    first = np.sort(np.where(is_known.cumsum(1) <= MAX_SIBLINGS, values, np.nan), 1)  # NaN last
+    last = np.maximum(np.minimum(count, MAX_SIBLINGS) - 1, 0)
+    at = np.arange(len(values))
+    return (first[at, last // 2] + first[at, (last + 1) // 2]) / 2, count > 0
 
 
 # ---------------------------------------------------------------- screening, by training entities
@@ -357,21 +479,40 @@ def _adds_up(groups: Sequence[Sequence[float]]) -> bool:
     return deviation <= MAX_CHANCE_RATIO * by_chance
 
 
+class ScreenedValues(NamedTuple):
+    """Values of an aggregate, by which it is screened."""
+
+    row: Ints
+    value: Floats
+    by: Ints  # entities with the same aggregate have this in common
+
+
 class AggregateScreening:
     """Keeps the aggregates that are correlated with properties of the entities that they come to."""
 
     def __init__(self, evidence: Aggregates) -> None:
         self.evidence = evidence
-        self.rows: dict[str, int] = {}  # of the entities that have aggregates
-        self.numbers: list[tuple[str, Mapping[Path, Any]]] = []  # the class and leaves of each
-        self.seen: dict[tuple[str, Over], list[tuple[int, Aggregate]]] = defaultdict(list)
+        self.numbers: list[tuple[str, Mapping[Path, Any]]] = []  # the class and leaves of entities that have aggregates
+        self.seen: dict[tuple[str, Over], list[ScreenedValues]] = defaultdict(list)
 
-    def add(self, id: str, class_name: str, aggregate: Aggregate, leaves: Mapping[Path, Any]) -> None:
-        """An aggregate for an entity of some class and leaves."""
-        row = self.rows.setdefault(id, len(self.rows))
-        if row == len(self.numbers):
-            self.numbers.append((class_name, leaves))
-        self.seen[pooled_aggregate(self.evidence.pools, class_name, aggregate.over)].append((row, aggregate))
+    def add(
+        self,
+        aggregates: Iterable[tuple[str, AggregateColumn]],
+        is_drawn: NDArray[np.bool_],
+        entities: Sequence[tuple[str, str, Mapping[Path, Any]]],
+    ) -> None:
+        """The aggregates of those of some entities that are drawn, each with the class of its entities."""
+        parts = [(key, column, np.flatnonzero(is_drawn[column.row])) for key, column in aggregates]
+        used = np.unique(np.concatenate([_NONE, *(column.row[at] for _, column, at in parts)]))
+        rows = np.full(len(entities), -1)
+        rows[used] = len(self.numbers) + np.arange(len(used))
+        self.numbers += [entities[row][1:] for row in used.tolist()]
+        for class_name, column, at in parts:
+            if len(at):
+                key, own = pooled_aggregate(self.evidence.pools, class_name, column.over), rows[column.row[at]]
+                self.seen[key].append(
+                    ScreenedValues(own, column.value[at], own if column.by is None else column.by[at])
+                )
 
     def best(self) -> set[tuple[str, Over]]:
         """By class: every rest, and for each property the aggregates with the strongest correlation."""
@@ -379,17 +520,18 @@ class AggregateScreening:
         kept: set[tuple[str, Over]] = set()
         paths, ranks = self._ranks()
         column = {path: place for place, path in enumerate(paths)}
-        for (class_name, over), aggregates in self.seen.items():
-            if len(aggregates) < MIN_PAIRS or (over.aggregate in OF_SIBLINGS and over.read not in column):
+        for (class_name, over), parts in self.seen.items():
+            rows = np.concatenate([part.row for part in parts])
+            if len(rows) < MIN_PAIRS or (over.aggregate in OF_SIBLINGS and over.read not in column):
                 continue
+            in_order = rows.argsort(kind="stable")
             columns = np.array(
                 [column[over.read]] if over.aggregate in OF_SIBLINGS else range(len(paths)), dtype=np.int64
             )
-            ranks_of_property = ranks[np.array([row for row, _ in aggregates])][:, columns]
             count, groups, strength = _correlations(
-                np.array([aggregate.value for _, aggregate in aggregates]),
-                ranks_of_property,
-                [aggregate.by for _, aggregate in aggregates],
+                np.concatenate([part.value for part in parts])[in_order],
+                ranks[rows[in_order]][:, columns],
+                np.concatenate([part.by for part in parts])[in_order],
             )
             for place in (count >= MIN_PAIRS).nonzero()[0]:
                 if over.aggregate == "rest":
@@ -422,7 +564,7 @@ class AggregateScreening:
 
 
 def _correlations(
-    values: NDArray[np.float64], ranks: NDArray[np.float32], by: Sequence[str]
+    values: NDArray[np.float64], ranks: NDArray[np.float32], by: Ints
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """The rank correlations of values (r,) with P properties, given by their ranks (r, P), NaN where there are none.
 
@@ -437,7 +579,6 @@ def _correlations(
     y = np.where(known, filled - filled.sum(0) / ones, 0)
     spread = np.sqrt((x * x).sum(0) * (y * y).sum(0))
     strength = np.abs((x * y).sum(0)) / np.where(spread > 0, spread, 1)
-    number = np.unique(np.array(by), return_inverse=True)[1]
-    order = number.argsort(kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    order = by.argsort(kind="stable")
+    starts = starts_of(by[order])
     return count, np.logical_or.reduceat(known[order], starts, axis=0).sum(0), strength

@@ -8,21 +8,27 @@ numbers (`propagation`). No value that points back to the entity itself is evide
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kbdisk.data.config import EvidenceConfig
-from kbdisk.data.graph import COLLECTIONS, Graph, pattern, targets
+from kbdisk.data.graph import COLLECTIONS, EntityLinks, Graph, LinkArrays, Node, pattern, targets
+from kbdisk.data.groups import Ints, expanded, rank_in_group, starts_of
 from kbdisk.data.link_aggregates import (
     MAX_SCREENED_ENTITIES,
-    Aggregate,
+    AggregateColumn,
     Aggregates,
     AggregateScreening,
     pooled_aggregate,
 )
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Propagation, Receiver, propagated_slot
+from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Estimates, Propagation, Receiver, propagated_slot
 from kbdisk.data.slots import AGGREGATE_MARK, ANY, INCOMING, Over, Source, hash_id, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.schemas.kinds import Link as LinkLeaf
@@ -30,16 +36,18 @@ from kbdisk.schemas.schema import Schema
 
 MAX_EVIDENCE_VALUES = 200_000  # about how many values over links the evidence is selected by
 MAX_COUNTED_ENTITIES = 2048  # whose propagated numbers are counted
+ENTITIES_AT_ONCE = 1 << 13
 
 
-class EvidenceValue(NamedTuple):
-    """A value that came over a link."""
+class EvidenceColumn(NamedTuple):
+    """Evidence over one link: n values, each of an entity of one class."""
 
+    class_name: str
     over: Over
-    sources: Sequence[str]  # the entities at the other end
-    value: Any
-    is_complete: bool = True  # whether no link back to the entity was removed
-    aggregate: Aggregate | None = None
+    row: Ints  # (n,) the entity
+    place: Ints | int  # (n,) of the link among those of its entity, by which an entity's evidence is ordered
+    through: tuple[Ints, Ints]  # pairs of a place among the n, and a node whose link the value came over
+    values: Sequence[Any] | None = None  # (n,); None: the values at `over.read` of the nodes `through`, one for each
 
 
 class Evidence:
@@ -57,84 +65,216 @@ class Evidence:
         """With `wanted` only the evidence that has a slot; else all of it. Without a propagation no propagated numbers."""
         self.graph, self.config, self.pools = graph, config, pools
         self.propagation = propagation or Propagation()
-        has_aggregates = config.several and (
+        self._has_aggregates = config.several and (
             wanted is None or any(over.aggregate and over.aggregate not in GRADES for _, over in wanted)
         )
-        self.aggregates = Aggregates(schema, graph, pools, wanted) if has_aggregates else None
-        self._wanted: dict[tuple[str, Path], list[Over]] | None = None if wanted is None else defaultdict(list)
+        self._schema, self._wanted = schema, wanted
+        self._wanted_reads: dict[tuple[str, Path], list[Over]] = defaultdict(list)
         for class_name, over in wanted or ():
-            if self._wanted is not None and not over.aggregate:
-                self._wanted[class_name, over.link].append(over)
-        self._wanted_overs: dict[tuple[str, Path, str], list[tuple[Over, bool]]] = {}
-        self._overs: dict[tuple[str, Path, Path], tuple[Over, bool]] = {}
+            if not over.aggregate:
+                self._wanted_reads[class_name, over.link].append(over)
+        self._known_paths: dict[str, KnownPaths] = {}
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
-    def values_for(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
-        """All evidence of an entity but propagated numbers."""
-        if self.config.outgoing and self._single[class_name]:
-            yield from self._outgoing(id, class_name, leaves)
-        yield from self.incoming(id)
+    @cached_property
+    def aggregates(self) -> Aggregates | None:
+        """The aggregates over several links, if there are any."""
+        return Aggregates(self._schema, self.graph, self.pools, self._wanted) if self._has_aggregates else None
+
+    def columns(self, links: EntityLinks) -> Iterator[EvidenceColumn]:
+        """All evidence of entities with some links but propagated numbers. An entity's evidence is ordered by link, then by column."""
+        yield from self.outgoing(links)
+        yield from self.incoming(links)
+        last = int(links.place.max(initial=-1)) + 1
+        for class_name, column in self.aggregates_of(links):
+            yield EvidenceColumn(class_name, column.over, column.row, last, column.through, column.value.tolist())
+
+    def aggregates_of(self, links: EntityLinks) -> Iterator[tuple[str, AggregateColumn]]:
+        """The aggregates for entities with some links, by class."""
         if self.aggregates is not None:
-            for aggregate in self.aggregates.of(id, class_name, leaves):
-                yield EvidenceValue(aggregate.over, aggregate.through, aggregate.value, aggregate=aggregate)
+            for class_name, rows in _rows_of_classes(self.graph.arrays(), links):
+                yield from ((class_name, column) for column in self.aggregates.columns(class_name, rows, links))
 
-    def propagated(self, receivers: Sequence[Receiver]) -> Iterator[tuple[int, EvidenceValue]]:
-        """The propagated numbers of entities, each with the entity's place."""
-        for estimate in self.propagation.estimates(self.graph, self.pools, receivers):
-            yield estimate.row, EvidenceValue(estimate.over, estimate.neighbours, estimate.value)
+    def propagated(self, links: EntityLinks) -> Iterator[Estimates]:
+        """The propagated numbers of entities with some links."""
+        return self.propagation.estimates(self.graph, self.pools, links)
 
-    def _outgoing(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> Iterator[EvidenceValue]:
-        single = self._single[class_name]
-        for link, value in leaves.items():
-            if link not in single and pattern(link) not in single:
-                continue
-            target = targets(value)[0]
-            target_class = self.graph.of(target)
-            if target_class is None or target == id:
-                continue
-            known = self.graph.leaves(target)
-            for over, is_link in self._read(class_name, link, target_class, known):
-                values = known.get(over.read)
-                rest = _without(values, id) if is_link and values is not None else values
-                if rest is not None:
-                    yield EvidenceValue(over, (target,), rest, rest is values)
+    def value(self, node: int, path: Path) -> Any:
+        """The value of a node at a path."""
+        return self._nodes[node].leaves[path]
 
-    def _read(
-        self, class_name: str, link: Path, target_class: str, known: Mapping[Path, Any]
-    ) -> Iterable[tuple[Over, bool]]:
-        """What may be evidence at the other end of a link, each with whether it is a link, too."""
+    @cached_property
+    def _nodes(self) -> Sequence[Node]:
+        return list(self.graph.nodes.values())
+
+    # ------------------------------------------------------------ over single links
+
+    def outgoing(self, links: EntityLinks) -> Iterator[EvidenceColumn]:
+        """The known values at the other ends of single links."""
+        if not self.config.outgoing:
+            return
+        arrays = self.graph.arrays()
+        is_followed = (links.target >= 0) & (links.target != links.node[links.row])
+        is_followed &= arrays.class_of[links.target] >= 0
+        for class_name, rows in _rows_of_classes(arrays, links):
+            single = [n for n, path in enumerate(links.paths) if pattern(path) in self._single[class_name]]
+            is_of_class = np.isin(links.row, rows) & is_followed & np.isin(links.path, single)
+            for number in np.unique(links.path[is_of_class]).tolist():
+                at = np.flatnonzero(is_of_class & (links.path == number))
+                target_class = arrays.class_of[links.target[at]]
+                for class_number in np.unique(target_class).tolist():
+                    of_class = at[target_class == class_number]
+                    yield from self._over_link(
+                        class_name, links.paths[number], arrays.classes[class_number], of_class, links
+                    )
+
+    def _over_link(
+        self, class_name: str, link: Path, target_class: str, at: Ints, links: EntityLinks
+    ) -> Iterator[EvidenceColumn]:
+        """The known values at the other ends of some links by one path, to entities of one class."""
+        known = self._paths_of(target_class)
+        which, path = known.expanded(links.target[at])
+        order = path.argsort(kind="stable")
+        bounds = np.searchsorted(path[order], np.arange(len(known.paths) + 1)).tolist()
+        present = [read for read, number in known.paths.items() if bounds[number] < bounds[number + 1]]
+        for over in self._read(class_name, link, target_class, present):
+            number = known.paths[over.read]
+            of_path = at[which[order[bounds[number] : bounds[number + 1]]]]
+            if pattern(over.read) in self.graph.linking[target_class]:
+                leads_back = self._leads_back(over.read, links.target[of_path], links.node[links.row[of_path]])
+                yield from self._rests(class_name, over, of_path[leads_back], links)
+                of_path = of_path[~leads_back]
+            if len(of_path):
+                through = np.arange(len(of_path)), links.target[of_path]
+                yield EvidenceColumn(class_name, over, links.row[of_path], links.place[of_path], through)
+
+    def _read(self, class_name: str, link: Path, target_class: str, present: Sequence[Path]) -> list[Over]:
+        """What may be evidence at the other end of a link, among the paths that are present there."""
         if self._wanted is None:
-            return (self._outgoing_over(target_class, link, path) for path in known)
-        key = class_name, link, target_class
-        if key not in self._wanted_overs:
-            pooled_class = pooled_over(self.pools, class_name, Over(target_class, link, ()))[0]
-            self._wanted_overs[key] = [
-                self._outgoing_over(target_class, link, over.read)
-                for over in self._wanted.get((pooled_class, link), ())
-                if pooled_over(self.pools, class_name, Over(target_class, link, over.read)) == (pooled_class, over)
-            ]
-        return self._wanted_overs[key]
+            return [Over(target_class, link, path) for path in present]
+        pooled_class = pooled_over(self.pools, class_name, Over(target_class, link, ()))[0]
+        return [
+            own
+            for over in self._wanted_reads.get((pooled_class, link), ())
+            if over.read in present
+            and pooled_over(self.pools, class_name, own := Over(target_class, link, over.read)) == (pooled_class, over)
+        ]
 
-    def _outgoing_over(self, target_class: str, link: Path, read: Path) -> tuple[Over, bool]:
-        """The evidence at a path behind a link, and whether it is a link, too. Entities share it."""
-        key = target_class, link, read
-        if key not in self._overs:
-            is_link = pattern(read) in self.graph.linking[target_class]
-            self._overs[key] = Over(target_class, link, read), is_link
-        return self._overs[key]
+    def _paths_of(self, class_name: str) -> KnownPaths:
+        """The paths that entities of a class have, of those that are wanted."""
+        if class_name not in self._known_paths:
+            wanted = None if self._wanted is None else {over.read for _, over in self._wanted if not over.aggregate}
+            nodes = np.flatnonzero(self.graph.arrays().class_of == self.graph.arrays().classes.index(class_name))
+            leaves = [self._nodes[node].leaves for node in nodes.tolist()]
+            self._known_paths[class_name] = KnownPaths.of(nodes, leaves, wanted, len(self._nodes))
+        return self._known_paths[class_name]
 
-    def incoming(self, id: str) -> Iterator[EvidenceValue]:
-        """The links that lead to an entity; of too many a sample that is always the same: the ids that hash lowest."""
+    def _leads_back(self, path: Path, nodes: Ints, targets_back: Ints) -> NDArray[np.bool_]:
+        """Whether each of some nodes links back to another by a path."""
+        arrays = self.graph.arrays()
+        if path not in self._links_by:
+            at = np.flatnonzero(arrays.path == arrays.paths.get(path, -1))
+            self._links_by[path] = np.sort(arrays.source[at] * len(arrays.names) + arrays.target[at])
+        keys = self._links_by[path]
+        wanted = nodes * len(arrays.names) + targets_back
+        place = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
+        return (keys[place] == wanted) & (targets_back >= 0) if len(keys) else np.zeros(len(nodes), np.bool_)
+
+    @cached_property
+    def _links_by(self) -> dict[Path, Ints]:
+        """By path, its links as ascending numbers."""
+        return {}
+
+    def _rests(self, class_name: str, over: Over, at: Ints, links: EntityLinks) -> Iterator[EvidenceColumn]:
+        """Links and sets of links without those that lead back to the entity."""
+        names = self.graph.arrays().names
+        kept, rests = [], []
+        for link in at.tolist():
+            rest = _without(self.value(links.target[link], over.read), names[links.node[links.row[link]]])
+            if rest is not None:
+                kept.append(link)
+                rests.append(rest)
+        if kept:
+            at = np.array(kept, np.int64)
+            through = np.arange(len(at)), links.target[at]
+            yield EvidenceColumn(class_name, over, links.row[at], links.place[at], through, rests)
+
+    # ------------------------------------------------------------ incoming links
+
+    def incoming(self, links: EntityLinks) -> Iterator[EvidenceColumn]:
+        """The links that lead to entities; of too many a sample that is always the same: the ids that hash lowest."""
         if not self.config.incoming:
             return
-        by_path: dict[tuple[str, Path], set[str]] = {}
-        for edge in self.graph.incoming(id):
-            if edge.source != id:
-                by_path.setdefault((edge.class_name, pattern(edge.path)), set()).add(edge.source)
-        for class_name, path in sorted(by_path, key=lambda link: (link[0], path_key(link[1]))):
-            sources = sorted(by_path[class_name, path], key=lambda source: (hash_id(source), source))
-            for source in sources[: self.config.most]:
-                yield EvidenceValue(Over(class_name, path, (), True), (source,), Link(source))
+        arrays = self.graph.arrays()
+        in_graph = np.flatnonzero(links.node >= 0)
+        nodes = links.node[in_graph]
+        which, edge = expanded(arrays.offsets[nodes], arrays.offsets[nodes + 1])
+        which, edge = which[arrays.backwards[edge]], edge[arrays.backwards[edge]]
+        row, source, relation = in_graph[which], arrays.tail[edge], self._relation_order[arrays.relation[edge]]
+        order = np.lexsort((self._draw_rank[source], relation, row))
+        row, source, relation = row[order], source[order], relation[order]
+        kept = rank_in_group(row * len(arrays.relations) + relation) < self.config.most
+        row, source, relation = row[kept], source[kept], relation[kept]
+        last = int(links.place.max(initial=-1)) + 1
+        key = links.class_of[row] * len(arrays.relations) + relation
+        order = key.argsort(kind="stable")
+        for of_key in np.split(order, starts_of(key[order])[1:]) if len(order) else ():
+            class_name, number = divmod(int(key[of_key[0]]), len(arrays.relations))
+            over = Over(*self._relations_in_order[number], (), True)
+            through = np.arange(len(of_key)), source[of_key]
+            values = [Link(arrays.names[node]) for node in source[of_key].tolist()]
+            yield EvidenceColumn(arrays.classes[class_name], over, row[of_key], last, through, values)
+
+    @cached_property
+    def _relations_in_order(self) -> Sequence[tuple[str, Path]]:
+        return sorted(self.graph.arrays().relations, key=lambda link: (link[0], path_key(link[1])))
+
+    @cached_property
+    def _relation_order(self) -> Ints:
+        """The place of each relation in the order of classes and paths."""
+        place = {relation: number for number, relation in enumerate(self._relations_in_order)}
+        return np.array([place[relation] for relation in self.graph.arrays().relations], np.int64)
+
+    @cached_property
+    def _draw_rank(self) -> Ints:
+        """(n,) the place of each node in the order of hashes and ids."""
+        arrays = self.graph.arrays()
+        draws, names = arrays.draw.tolist(), arrays.names
+        rank = np.empty(len(names), np.int64)
+        rank[sorted(range(len(names)), key=lambda node: (draws[node], names[node]))] = np.arange(len(names))
+        return rank
+
+
+class KnownPaths(NamedTuple):
+    """The paths that the entities of one class have, as arrays."""
+
+    paths: Mapping[Path, int]  # their numbers
+    offsets: Ints  # (number of nodes + 1,) the part of each node
+    path: Ints  # node after node, in the order of each node's leaves
+
+    @classmethod
+    def of(
+        cls, nodes: Ints, leaves: Sequence[Mapping[Path, Any]], wanted: Collection[Path] | None, count: int
+    ) -> KnownPaths:
+        """Those of some nodes by their leaves, or the wanted ones among them."""
+        paths: dict[Path, int] = {}
+        found, sizes = array("i"), np.zeros(count, np.int64)
+        for node, of_node in zip(nodes.tolist(), leaves, strict=True):
+            before = len(found)
+            found.extend([paths.setdefault(path, len(paths)) for path in of_node if wanted is None or path in wanted])
+            sizes[node] = len(found) - before
+        return cls(paths, np.concatenate([[0], sizes.cumsum()]), np.asarray(found))
+
+    def expanded(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The paths of some nodes: the place of the node among these, and the number of the path."""
+        which, at = expanded(self.offsets[nodes], self.offsets[nodes + 1])
+        return which, self.path[at]
+
+
+def _rows_of_classes(arrays: LinkArrays, links: EntityLinks) -> Iterator[tuple[str, Ints]]:
+    """The rows of the entities of each class."""
+    for number in np.unique(links.class_of).tolist():
+        yield arrays.classes[number], np.flatnonzero(links.class_of == number)
 
 
 class TrainingEvidence(NamedTuple):
@@ -170,43 +310,85 @@ def collect_evidence(
     All incoming links are collected. Other evidence, where there is much, is counted for a sample of the entities, and the
     counts are extrapolated.
     """
-    pools = evidence.pools
-    counts: Counter[tuple[str, Over]] = Counter()
-    sources: dict[Source, list[Link]] = {}
-    screening = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
     receivers = sorted(itertools.starmap(Receiver, entities), key=lambda receiver: hash_id(receiver.id))
-    shares = {
-        class_name: MAX_SCREENED_ENTITIES / count
-        for class_name, count in Counter(receiver.class_name for receiver in receivers).items()
-    }
-    sampled, values = 0, 0
-    for id, class_name, leaves in receivers:
-        is_sampled = values < MAX_EVIDENCE_VALUES
-        is_drawn = is_sampled and hash_id(id) < shares[class_name] * 2**32
-        keys = set()
-        for item in evidence.values_for(id, class_name, leaves) if is_sampled else evidence.incoming(id):
-            pooled_class, over = pooled_over(pools, class_name, item.over)
-            keys.add((pooled_class, over))
-            if over.incoming and not over.aggregate:
-                sources.setdefault(incoming_source(pooled_class, over), []).append(item.value)
-            elif screening is not None and item.aggregate is not None and is_drawn:
-                screening.add(id, class_name, item.aggregate, leaves)
-        counts.update(keys)
-        if is_sampled:
-            sampled, values = sampled + 1, values + len(keys)
+    counting = EvidenceCount(evidence, Counter(receiver.class_name for receiver in receivers))
+    for start in range(0, len(receivers), ENTITIES_AT_ONCE):
+        counting.add(receivers[start : start + ENTITIES_AT_ONCE])
+    counts = counting.counts
     for (class_name, over), count in counts.items():
         if over.aggregate or not over.incoming:
-            counts[class_name, over] = count * len(receivers) // sampled
-    screened = screening.best() if screening is not None else set()
+            counts[class_name, over] = count * len(receivers) // counting.sampled
+    screened = counting.screening.best() if counting.screening is not None else set()
     if evidence.config.chains:
+        pools = evidence.pools
         evidence.propagation = Propagation.fit(evidence.graph, pools, receivers, chain_search)
         counted = receivers[:MAX_COUNTED_ENTITIES]
-        numbers = Counter(
-            propagated_slot(pools, counted[place].class_name, item.over) for place, item in evidence.propagated(counted)
-        )
+        numbers: Counter[tuple[str, Over]] = Counter()
+        for estimates in evidence.propagated(evidence.graph.links_of(counted)):
+            names = Counter(counted[row].class_name for row in estimates.row.tolist())
+            for class_name, count in names.items():
+                numbers[propagated_slot(pools, class_name, estimates.over)] += count
         counts.update({key: count * len(receivers) // len(counted) for key, count in numbers.items()})
         screened |= numbers.keys()
-    return TrainingEvidence(counts, sources, screened, evidence.propagation)
+    return TrainingEvidence(counts, counting.sources, screened, evidence.propagation)
+
+
+class EvidenceCount:
+    """Counts the evidence of training entities, block by block: of all incoming links, of a sample everything else."""
+
+    def __init__(self, evidence: Evidence, sizes: Mapping[str, int]) -> None:
+        """`sizes` are the numbers of entities of each class."""
+        self.evidence = evidence
+        self.counts: Counter[tuple[str, Over]] = Counter()  # entities that have each
+        self.sources: dict[Source, list[Link]] = {}
+        self.screening = AggregateScreening(evidence.aggregates) if evidence.aggregates is not None else None
+        self.shares = {class_name: MAX_SCREENED_ENTITIES / count for class_name, count in sizes.items()}
+        self.sampled, self._values = 0, 0
+
+    def add(self, receivers: Sequence[Receiver]) -> None:
+        """Add a block of entities."""
+        evidence, is_sampled = self.evidence, self._values < MAX_EVIDENCE_VALUES
+        links = evidence.graph.links_of(receivers)
+        incoming = list(evidence.incoming(links))
+        outgoing = list(evidence.outgoing(links)) if is_sampled else []
+        aggregates = list(evidence.aggregates_of(links)) if is_sampled else []
+        rows: dict[tuple[str, Over], list[Ints]] = {}
+        for class_name, over, row in (
+            *((column.class_name, column.over, column.row) for column in (*outgoing, *incoming)),
+            *((class_name, column.over, column.row) for class_name, column in aggregates),
+        ):
+            rows.setdefault(pooled_over(evidence.pools, class_name, over), []).append(row)
+        distinct = {key: np.unique(np.concatenate(parts)) for key, parts in rows.items()}
+        end = self._end_of_sample(distinct.values(), len(receivers)) if is_sampled else 0
+        for (class_name, over), of_key in distinct.items():
+            is_incoming = over.incoming and not over.aggregate
+            count = len(of_key) if is_incoming else int(np.searchsorted(of_key, end))
+            if count:
+                self.counts[class_name, over] += count
+        self._add_sources(incoming)
+        if self.screening is not None and aggregates:
+            limits = np.array([self.shares[receiver.class_name] * 2**32 for receiver in receivers])
+            self.screening.add(aggregates, (links.draw < limits) & (np.arange(len(receivers)) < end), receivers)
+        self.sampled += end
+
+    def _end_of_sample(self, rows: Iterable[Ints], size: int) -> int:
+        """The first entity of a block that is no longer in the sample, as those before it have enough values."""
+        per_entity = np.bincount(np.concatenate([np.zeros(0, np.int64), *rows]), minlength=size)
+        before = self._values + per_entity.cumsum() - per_entity
+        end = int(np.searchsorted(before, MAX_EVIDENCE_VALUES))
+        self._values += int(per_entity[:end].sum())
+        return end
+
+    def _add_sources(self, incoming: Iterable[EvidenceColumn]) -> None:
+        """Add incoming links, in the order of the entities."""
+        by_source: dict[Source, list[EvidenceColumn]] = {}
+        for column in incoming:
+            source = incoming_source(*pooled_over(self.evidence.pools, column.class_name, column.over))
+            by_source.setdefault(source, []).append(column)
+        for source, parts in by_source.items():
+            values = [value for part in parts for value in part.values or ()]
+            order = np.concatenate([part.row for part in parts]).argsort(kind="stable")
+            self.sources.setdefault(source, []).extend(values[place] for place in order.tolist())
 
 
 def select_evidence(counts: Mapping[tuple[str, Over], int], most: int) -> list[tuple[str, Over]]:
@@ -217,7 +399,7 @@ def select_evidence(counts: Mapping[tuple[str, Over], int], most: int) -> list[t
             by_link.setdefault((class_name, over.link, over.incoming, over.aggregate), []).append((class_name, over))
     kept = [key for key in counts if key[1].incoming and not key[1].aggregate]
     for of_link in by_link.values():
-        of_link.sort(key=lambda key: (-counts[key], path_key(key[1].read)))
+        of_link.sort(key=lambda key: (-counts[key], path_key(key[1].read), key[1].class_name))
         kept.extend(of_link[: most or None])
     return kept
 

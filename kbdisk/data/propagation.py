@@ -30,7 +30,8 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kbdisk.data.graph import Graph, LinkArrays, pattern, targets
+from kbdisk.data.graph import EntityLinks, Graph, LinkArrays, pattern
+from kbdisk.data.groups import expanded, grouped_medians, rank_in_group, starts_of
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, Over, Source, hash_id
 from kbdisk.entity import Path
@@ -85,13 +86,13 @@ class Receiver(NamedTuple):
     leaves: Mapping[Path, Any]
 
 
-class Estimate(NamedTuple):
-    """A propagated number for an entity."""
+class Estimates(NamedTuple):
+    """The propagated numbers of one property and grade, for n entities."""
 
-    row: int  # of the entity
     over: Over
-    value: float
-    neighbours: tuple[str, ...]  # the entities over whose links it came
+    row: Ints  # (n,) the entity
+    value: Floats  # (n,)
+    through: tuple[Ints, Ints]  # pairs of a place among the n, and a node whose link it came over
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ class Propagation:
         tasks = [_Task.of(number, sources, pools, receivers, order) for number in sources]
         tasks = [task for task in tasks if len(task.places) >= MIN_VALUES]
         used = sorted({place for task in tasks for place in task.places})
-        all_links = FirstLinks.of(graph, relations, pools, [receivers[place] for place in used])
+        all_links = FirstLinks.of(relations, pools, graph.links_of([receivers[place] for place in used]))
         row_of = {place: row for row, place in enumerate(used)}
         links = [all_links.of_entities(np.array([row_of[place] for place in task.places])) for task in tasks]
         max_groups = search.groups_of_trial(len(tasks))
@@ -237,26 +238,23 @@ class Propagation:
         propagators = tuple(replace(p, first=place[p.first], second=place[p.second]) for p in self.propagators)
         return Propagation(tuple(self.relations[number] for number in used.tolist()), propagators)
 
-    def estimates(self, graph: Graph, pools: Pools, receivers: Sequence[Receiver]) -> Iterator[Estimate]:
+    def estimates(self, graph: Graph, pools: Pools, links: EntityLinks) -> Iterator[Estimates]:
         """The estimates for entities, by the links that they have here, and by the graph for all else."""
-        if not self.propagators or not receivers:
+        if not self.propagators or not len(links.node):
             return
-        arrays = graph.arrays()
-        relations = Relations.of(arrays, pools, self.relations)
-        names = list(arrays.ids)
-        starts = range(0, len(receivers), ENTITIES_AT_ONCE)
-        chunks = [receivers[start : start + ENTITIES_AT_ONCE] for start in starts]
-        links_of_chunks = [FirstLinks.of(graph, relations, pools, chunk) for chunk in chunks]
-        neighbours = np.unique(np.concatenate([links.neighbour for links in links_of_chunks]))
+        relations = Relations.of(graph.arrays(), pools, self.relations)
+        first_links = FirstLinks.of(relations, pools, links)
+        neighbours = np.unique(first_links.neighbour)
+        starts = range(0, len(links.node), ENTITIES_AT_ONCE)
+        classes = relations.arrays.classes
         for propagator in self.propagators:
             number = propagator.number
             ends = FarEnds.of(relations, propagator.reads, propagator.logarithmic, neighbours)
-            for start, chunk, links in zip(starts, chunks, links_of_chunks, strict=True):
-                has_number = np.array([pools.source(receiver.class_name, number.path) == number for receiver in chunk])
-                paths = ends.paths(links.of_rows(has_number), propagator)
-                for row, value, grade, nodes in _estimated(propagator, paths):
-                    bounded = _bounded(pools.leaves[number], value)
-                    yield Estimate(start + row, _over(number, grade), bounded, tuple(names[node] for node in nodes))
+            has_number = np.array([pools.source(name, number.path) == number for name in classes])[links.class_of]
+            for start in starts:
+                is_row = has_number & False
+                is_row[start : start + ENTITIES_AT_ONCE] = has_number[start : start + ENTITIES_AT_ONCE]
+                yield from _estimated(propagator, ends.paths(first_links.of_rows(is_row), propagator), pools)
 
 
 def propagated_slot(pools: Pools, class_name: str, over: Over) -> tuple[str, Over]:
@@ -268,10 +266,12 @@ def _over(number: Source, grade: int) -> Over:
     return Over(number.class_name, (), number.path, aggregate=GRADES[grade])
 
 
-def _bounded(leaf: Number, value: float) -> float:
-    """The nearest number that the property may have."""
+def _bounded(leaf: Number, values: Floats) -> Floats:
+    """The nearest numbers that the property may have."""
     low, high = bounds_of(leaf, 0 if leaf.integer else MAX_DECIMALS)
-    return min(max(round(value) if leaf.integer else value, low), high)
+    if leaf.integer:
+        values = np.rint(values) + 0.0  # no negative zero
+    return np.minimum(np.maximum(values, low), high)
 
 
 # ---------------------------------------------------------------- links and paths
@@ -315,35 +315,23 @@ class FirstLinks(NamedTuple):
     draw: Ints  # (N,) a hash of each entity's id
 
     @classmethod
-    def of(cls, graph: Graph, relations: Relations, pools: Pools, receivers: Sequence[Receiver]) -> FirstLinks:
+    def of(cls, relations: Relations, pools: Pools, links: EntityLinks) -> FirstLinks:
         """The links that the entities have here, and those of the graph that lead to them."""
-        arrays = relations.arrays
-        rows: list[int] = []
-        followed: list[int] = []
-        nodes: list[int] = []
-        numbers: dict[tuple[str, Path], int] = {}
-        for place, receiver in enumerate(receivers):
-            linking = graph.linking[receiver.class_name]
-            for path, value in receiver.leaves.items():
-                link = pattern(path)
-                if link not in linking:
-                    continue
-                key = receiver.class_name, link
-                if key not in numbers:
-                    numbers[key] = relations.numbers.get(Relation(*pools.source(*key), False), -1)
-                if numbers[key] >= 0:
-                    found = [arrays.ids[id] for id in targets(value) if id in arrays.ids]
-                    rows += [place] * len(found)
-                    followed += [numbers[key]] * len(found)
-                    nodes += found
-        node = np.array([arrays.ids.get(receiver.id, -1) for receiver in receivers], np.int64)
+        arrays, node, paths = relations.arrays, links.node, max(len(links.paths), 1)
+        keys, place = np.unique(links.class_of[links.row] * paths + links.path, return_inverse=True)
+        numbers = np.zeros(len(keys), np.int64)
+        for at, key in enumerate(keys.tolist()):
+            class_name, path = arrays.classes[key // paths], links.paths[key % paths]
+            numbers[at] = relations.numbers.get(Relation(*pools.source(class_name, pattern(path)), False), -1)
+        is_known = links.target >= 0
+        rows, followed, nodes = links.row[is_known], numbers[place][is_known], links.target[is_known]
         here = np.flatnonzero(node >= 0)
-        owner, edges = _expanded(arrays.offsets[node[here]], arrays.offsets[node[here] + 1])
+        owner, edges = expanded(arrays.offsets[node[here]], arrays.offsets[node[here] + 1])
         is_incoming = arrays.backwards[edges]
         owner, edges = owner[is_incoming], edges[is_incoming]
-        row = np.concatenate([np.array(rows, np.int64), here[owner]])
-        relation = np.concatenate([np.array(followed, np.int64), relations.relation[edges]])
-        neighbour = np.concatenate([np.array(nodes, np.int64), arrays.tail[edges]])
+        row = np.concatenate([rows, here[owner]])
+        relation = np.concatenate([followed, relations.relation[edges]])
+        neighbour = np.concatenate([nodes, arrays.tail[edges]])
         kept = (relation >= 0) & (neighbour != node[row])
         row, relation, neighbour = row[kept], relation[kept], neighbour[kept]
         order = np.lexsort((neighbour, arrays.draw[neighbour], relation, row))
@@ -351,9 +339,8 @@ class FirstLinks(NamedTuple):
         is_new = np.ones(len(row), np.bool_)
         is_new[1:] = (np.diff(row) != 0) | (np.diff(relation) != 0) | (np.diff(neighbour) != 0)
         row, relation, neighbour = row[is_new], relation[is_new], neighbour[is_new]
-        kept = _rank(row * (len(relations.names) + 1) + relation) < MAX_NEIGHBOURS
-        draw = np.array([hash_id(receiver.id) for receiver in receivers], np.int64)
-        return cls(row[kept], relation[kept], neighbour[kept], node, draw)
+        kept = rank_in_group(row * (len(relations.names) + 1) + relation) < MAX_NEIGHBOURS
+        return cls(row[kept], relation[kept], neighbour[kept], node, links.draw)
 
     def of_rows(self, wanted: NDArray[np.bool_]) -> FirstLinks:
         """Those of some entities (N,)."""
@@ -363,7 +350,7 @@ class FirstLinks(NamedTuple):
     def of_entities(self, rows: Ints) -> FirstLinks:
         """The links of some entities, whose rows become 0, 1, and so on, in this order."""
         starts = np.searchsorted(self.row, rows)
-        row, links = _expanded(starts, np.searchsorted(self.row, rows, side="right"))
+        row, links = expanded(starts, np.searchsorted(self.row, rows, side="right"))
         return FirstLinks(row, self.relation[links], self.neighbour[links], self.node[rows], self.draw[rows])
 
 
@@ -391,7 +378,7 @@ class FarEnds:
     def of(cls, relations: Relations, reads: Sequence[Source], logarithmic: bool, heads: Ints) -> FarEnds:
         """The far ends of the edges of some nodes."""
         arrays, count = relations.arrays, len(relations.arrays.ids)
-        edges_of_heads = _expanded(arrays.offsets[heads], arrays.offsets[heads + 1])[1]
+        edges_of_heads = expanded(arrays.offsets[heads], arrays.offsets[heads + 1])[1]
         edges_of_heads = edges_of_heads[relations.relation[edges_of_heads] >= 0]
         values = []
         for source in reads:
@@ -410,7 +397,7 @@ class FarEnds:
         group = (head * len(relations.names) + relation) * len(reads) + read_of
         order = np.argsort(group * count + relations.draw_rank[tail])
         head, relation, read_of, tail = head[order], relation[order], read_of[order], tail[order]
-        starts = _starts(group[order])
+        starts = starts_of(group[order])
         offsets = np.searchsorted(head[starts], np.arange(count + 1))
         return cls(tuple(values), relation[starts], read_of[starts], offsets, np.append(starts, len(head)), tail)
 
@@ -434,7 +421,7 @@ class FarEnds:
         link, group, chain = link[kept], group[kept], chain[kept]
         row, size = links.row[link], np.diff(self.starts)[group]
         taken = np.minimum(size, MAX_FAR_ENDS + 1)
-        path, turn = _expanded(np.zeros_like(taken), taken)
+        path, turn = expanded(np.zeros_like(taken), taken)
         node = self.nodes[self.starts[group[path]] + (links.draw[row[path]] + turn) % size[path]]
         row = row[path]
         value = np.stack(self.value)[self.read[group[path]], node] if len(path) else np.zeros(0)
@@ -448,7 +435,7 @@ class FarEnds:
     def groups(self, links: FirstLinks, block: slice) -> tuple[Ints, Ints]:
         """The groups of far ends behind some links: the place of each link, and the group."""
         neighbour = links.neighbour[block]
-        link, group = _expanded(self.offsets[neighbour], self.offsets[neighbour + 1])
+        link, group = expanded(self.offsets[neighbour], self.offsets[neighbour + 1])
         return link + block.start, group
 
     def blocks(self, links: FirstLinks) -> Iterator[slice]:
@@ -502,7 +489,7 @@ class Messages(NamedTuple):
     @classmethod
     def of(cls, paths: Paths, chains: int) -> Messages:
         """The messages that paths bring."""
-        key, median, count, spread = _grouped_medians(paths.row * chains + paths.chain, paths.value)
+        key, median, count, spread = grouped_medians(paths.row * chains + paths.chain, paths.value)
         return cls(key // chains, key % chains, median, count, spread)
 
     def only(self, kept: NDArray[Any]) -> Messages:
@@ -528,8 +515,8 @@ def _features(messages: Messages, error: Floats, support: Floats, is_single: NDA
     return np.stack(columns, 1).astype(np.float64)
 
 
-def _estimated(propagator: Propagator, paths: Paths) -> Iterator[tuple[int, float, int, list[int]]]:
-    """By entity: its row, the estimate, its grade, and the nodes whose links it came over."""
+def _estimated(propagator: Propagator, paths: Paths, pools: Pools) -> Iterator[Estimates]:
+    """The estimates of each grade."""
     if not len(paths.row):
         return
     messages = Messages.of(paths, len(propagator.first))
@@ -547,20 +534,20 @@ def _estimated(propagator: Propagator, paths: Paths) -> Iterator[tuple[int, floa
     used = np.isin(paths.row * chains + paths.chain, messages.row * chains + messages.chain)
     nodes = int(paths.neighbour.max()) + 1
     pairs = np.unique(paths.row[used] * nodes + paths.neighbour[used])
-    bounds = np.searchsorted(pairs, np.append(rows, np.iinfo(np.int64).max // nodes) * nodes)
-    neighbours = pairs % nodes
     if propagator.logarithmic:
         estimates = np.exp(estimates)
-    for place, row in enumerate(rows.tolist()):
-        of_row = neighbours[bounds[place] : bounds[place + 1]].tolist()
-        yield row, float(estimates[place]), int(grades[place]), of_row
+    estimates = _bounded(pools.leaves[propagator.number], estimates)
+    for grade in range(len(GRADES)):
+        at = np.flatnonzero(grades == grade)
+        place, pair = expanded(np.searchsorted(pairs, rows[at] * nodes), np.searchsorted(pairs, (rows[at] + 1) * nodes))
+        yield Estimates(_over(propagator.number, grade), rows[at], estimates[at], (place, pairs[pair] % nodes))
 
 
 def _most_reliable(row: Ints, log_errors: Floats) -> NDArray[np.bool_]:
     """(m,) whether a message is one of the MAX_MESSAGES of its entity with the least expected errors."""
     order = np.lexsort((log_errors, row))
     best = np.zeros(len(row), np.bool_)
-    best[order] = _rank(row[order]) < MAX_MESSAGES
+    best[order] = rank_in_group(row[order]) < MAX_MESSAGES
     return best
 
 
@@ -568,7 +555,7 @@ def _combined(row: Ints, values: Floats, log_errors: Floats) -> tuple[Ints, Floa
     """The rows that have messages, the weighted medians of these, and the least log expected error among them."""
     order = np.lexsort((values, row))
     row, values, log_errors = row[order], values[order], log_errors[order]
-    starts = _starts(row)
+    starts = starts_of(row)
     rows = row[starts]
     least = np.minimum.reduceat(log_errors, starts)
     group = np.cumsum(np.bincount(starts, minlength=len(row))) - 1
@@ -742,7 +729,7 @@ class ChainFit(NamedTuple):
 def _fit_chains(messages: Messages, truth: Floats, chains: int, scale: float) -> ChainFit:
     """Offsets are shrunk towards 0, errors towards the scale."""
     difference = truth[messages.row] - messages.median
-    chain, median, count, _ = _grouped_medians(messages.chain, difference)
+    chain, median, count, _ = grouped_medians(messages.chain, difference)
     offset, support = np.zeros(chains), np.zeros(chains)
     offset[chain], support[chain] = median * count / (count + OFFSET_PRIOR), count
     errors = np.bincount(messages.chain, np.abs(difference - offset[messages.chain]), chains)
@@ -756,48 +743,3 @@ def _ridge(features: Floats, target: Floats) -> Floats:
     gram = design.T @ design + RIDGE * np.eye(features.shape[1])
     slope = np.linalg.solve(gram, design.T @ (target - target.mean())) / deviation
     return np.append(slope, target.mean() - mean @ slope)
-
-
-# ---------------------------------------------------------------- groups of rows
-
-
-def _expanded(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """The numbers from each start to below its end, all ranges in a row: the place of the range, and the number."""
-    count = ends - starts
-    place = np.repeat(np.arange(len(starts)), count)
-    return place, np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count) + starts[place]
-
-
-def _sorted_stably(keys: Ints) -> tuple[Ints, Ints]:
-    """Keys below 2^63 / len(keys) in ascending order, and the place that each had; equal keys stay in order.
-
-    The place is the lower part of what is sorted: several times faster than a stable sort of the keys alone.
-    """
-    bits = len(keys).bit_length()
-    both = np.sort((keys << bits) | np.arange(len(keys)))
-    return both >> bits, both & ((1 << bits) - 1)
-
-
-def _starts(keys: Ints) -> Ints:
-    """Where each run of equal keys begins."""
-    is_first = np.ones(len(keys), np.bool_)
-    is_first[1:] = keys[1:] != keys[:-1]
-    return np.flatnonzero(is_first)
-
-
-def _rank(keys: Ints) -> Ints:
-    """The place of each row among those before it with the same key; equal keys are next to each other."""
-    starts = _starts(keys)
-    return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
-
-
-def _grouped_medians(keys: Ints, values: Floats) -> tuple[Ints, Floats, Ints, Floats]:
-    """The distinct keys, and for each the median of its values, their number, and the distance between quartiles."""
-    by_value = values.argsort()
-    keys, order = _sorted_stably(keys[by_value])
-    values = values[by_value][order]
-    starts = _starts(keys)
-    distinct, last = keys[starts], np.diff(np.append(starts, len(keys))) - 1
-    median = (values[starts + last // 2] + values[starts + (last + 1) // 2]) / 2
-    quartile = last // 4
-    return distinct, median, last + 1, values[starts + last - quartile] - values[starts + quartile]

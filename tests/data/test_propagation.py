@@ -16,8 +16,9 @@ from villages import OFFSET, SCHEMA, world
 
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
 from kbdisk.data.graph import Graph
+from kbdisk.data.groups import grouped_medians
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Propagation, Receiver, _combined, _grouped_medians
+from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Propagation, Receiver, _combined
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
@@ -163,15 +164,15 @@ def test_a_graph_without_the_relations_of_the_chains_brings_nothing(codec):
     lone = [Entity("v1", {"east": 3.0}, ("Village",)), Entity("v2", {"people": 4}, ("Village",))]
     graph = Graph.read(SCHEMA, lone)
     receivers = [Receiver(entity.id, "Village", {}) for entity in lone]
-    assert list(codec.propagation.estimates(graph, codec.pools, receivers)) == []
-    assert list(codec.propagation.estimates(graph, codec.pools, [])) == []
+    assert list(codec.propagation.estimates(graph, codec.pools, graph.links_of(receivers))) == []
+    assert list(codec.propagation.estimates(graph, codec.pools, graph.links_of([]))) == []
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1e6, 1e6)), min_size=1))
 def test_medians_of_groups_are_those_of_numpy(pairs):
     keys, values = np.array([key for key, _ in pairs]), np.array([value for _, value in pairs])
-    distinct, medians, counts, _ = _grouped_medians(keys, values)
+    distinct, medians, counts, _ = grouped_medians(keys, values)
     for key, median, count in zip(distinct.tolist(), medians.tolist(), counts.tolist(), strict=True):
         assert median == pytest.approx(np.median(values[keys == key]))
         assert count == (keys == key).sum()
