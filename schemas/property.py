@@ -67,11 +67,12 @@ def apply_property(property_: Property, value: Any, missing: Collection[str]) ->
     if value is None or isinstance(value, Known):
         return value
     kind = property_.kind
-    text = spelling(value)
-    if text in property_.novalue:
-        return NOVALUE
-    if text in property_.missing or text in missing:
-        return None
+    if property_.novalue or property_.missing or missing:
+        text = spelling(value)
+        if text in property_.novalue:
+            return NOVALUE
+        if text in property_.missing or text in missing:
+            return None
     if isinstance(value, dict) and not isinstance(kind, Mapped) and _is_empty(value) and not _is_link(property_, value):
         return None
     if isinstance(value, list) and not isinstance(kind, LIST_KINDS):

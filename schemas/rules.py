@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any, NamedTuple
 
 from kbdisk.entity import Coordinate, Date, Path, Quantity, Text, show
+from kbdisk.schemas.kinds import MAX_EXACT
 from kbdisk.schemas.text import numerals
 from kbdisk.schemas.text.calendars import date_of_day_number, day_number, whole_years
 from kbdisk.schemas.text.numerals import as_decimal
@@ -360,8 +361,13 @@ def plain(value: Any) -> Any:
     """A hashable form of a value for comparison: numbers by their amount, sets without order."""
     if isinstance(value, bool) or value is None:
         return value
+    if isinstance(value, int | float) and -MAX_EXACT < value < MAX_EXACT:
+        return ("number", value)
     if isinstance(value, Decimal | int | float):
-        return ("number", Decimal(repr(value)).normalize() if isinstance(value, float) else Decimal(value).normalize())
+        decimal = Decimal(repr(value) if isinstance(value, float) else value).normalize()
+        is_small = decimal.is_finite() and -MAX_EXACT < decimal < MAX_EXACT
+        is_float = is_small and Decimal(repr(float(decimal))) == decimal
+        return ("number", float(decimal) if is_float else decimal)
     if isinstance(value, Quantity):
         return ("quantity", plain(value.value), value.unit)
     if isinstance(value, Coordinate):

@@ -252,11 +252,12 @@ class Schema:
         self, class_: Class, entity: Entity, misfits: list[Misfit] | None = None
     ) -> Iterator[tuple[Path, Property, Any]]:
         """The values of a class's properties that are there and fit, by path; None for gaps, SOMEVALUE and NOVALUE as they are."""
-        for path, property_ in class_.beginning(entity.tree):
-            if path[0] not in entity.tree:
+        tree = entity.tree
+        for path, property_ in class_.beginning(tree):
+            if path[0] not in tree:
                 continue
             try:
-                value = at(entity.tree, path)
+                value = tree[path[0]] if len(path) == 1 else at(tree, path)
             except KeyError:
                 continue
             try:

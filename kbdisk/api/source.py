@@ -110,8 +110,14 @@ class LoadedSource:
     def given(self) -> str:
         """The hash of the given values. Values that kbdisk filled in do not change it."""
         digest = hashlib.sha256()
+        paths: dict[Path, str] = {}  # as text; entities share them
         for entity in self.entities:
-            leaves = [repr(leaf) for leaf in walk(entity.tree) if leaf[1] is not None]
+            leaves = []
+            for path, value in walk(entity.tree):
+                if value is not None:
+                    if path not in paths:
+                        paths[path] = repr(path)
+                    leaves.append(f"({paths[path]}, {value!r})")
             leaves.sort()
             digest.update(repr((entity.id, entity.classes, entity.label, leaves)).encode(errors="surrogatepass"))
         return digest.hexdigest()

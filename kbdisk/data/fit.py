@@ -107,10 +107,10 @@ class TrainingValues:
     pattern_sample: PatternSample = field(default_factory=PatternSample)
     unlearnt: set[tuple[str, Path]] = field(default_factory=set)  # paths that no property is for
 
-    def list_of(self, class_name: str, path: Path) -> list[Any] | None:
-        """The list of the values at a path of a class, those of its source; None where the schema does not have it."""
+    def list_of(self, class_name: str, path: Path) -> list[Any]:
+        """The list of the values at a path of a class, those of its source; one for itself where the schema does not have it."""
         source = self.pools.shared.get(Source(class_name, pattern(path)))
-        return None if source is None else self.values.setdefault(source, [])
+        return [] if source is None else self.values.setdefault(source, [])
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,11 @@ def gather(
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
     stated: dict[str, Collection[str]] = {}
-    lists: dict[tuple[str, Path], list[Any] | None] = {}  # of the values at each path of a class
-    counts: dict[tuple[str, Path], int] = {}
+    lists: dict[str, dict[Path, list[Any]]] = {
+        name: {} for name in schema.classes
+    }  # of the values at each path of a class
+    counts: dict[str, Counter[Path]] = {name: Counter() for name in schema.classes}
+    places: list[tuple[str, Path]] = []  # classes and paths, in the order of the entities
     for reading in read_all(schema, entities):
         entity = reading.entity
         if hierarchy is None:
@@ -216,23 +219,23 @@ def gather(
         }
         if has_links and entity.label:
             gathered.names[reading.id] = entity.label
+        of_class = lists[reading.class_name]
         for path, value in reading.leaves.items():
-            key = reading.class_name, path
-            if key not in lists:
-                lists[key] = gathered.list_of(*key)
-            values = lists[key]
-            if values is not None:
-                values.append(value)
-                counts[key] = counts.get(key, 0) + 1
+            if path not in of_class:
+                of_class[path] = gathered.list_of(reading.class_name, path)
+                places.append((reading.class_name, path))
+            of_class[path].append(value)
+        counts[reading.class_name].update(reading.leaves.keys())
         if config.pooling:
             gathered.classes.append((reading.id, reading.classes))
         if has_evidence:
             receivers.append((reading.id, reading.class_name, reading.leaves))
             if graph is None:
                 linked_entities.add(*receivers[-1])
-    for (class_name, path), count in counts.items():
-        source = gathered.pools.shared[Source(class_name, pattern(path))]
-        gathered.counts.setdefault((source.class_name, path), Counter())[class_name] = count
+    for class_name, path in places:
+        source = gathered.pools.shared.get(Source(class_name, pattern(path)))
+        if source is not None:
+            gathered.counts.setdefault((source.class_name, path), Counter())[class_name] = counts[class_name][path]
     stated = dict(stated if hierarchy is None else hierarchy)
     for name, above in hierarchy_of_schema(schema).items():
         stated[name] = tuple(dict.fromkeys((*stated.get(name, ()), *above)))
@@ -356,7 +359,8 @@ def _entropy_of(kind: str) -> Callable[[Sequence[Any], Any], float]:
 
 def _of_values(values: Sequence[Any], codec: Any) -> float:
     """The entropy of the frequencies of values."""
-    return _entropy(Counter(map(_hashable, values)).values())
+    has_booleans = bool in set(map(type, values))
+    return _entropy(Counter(map(_hashable, values) if has_booleans else values).values())
 
 
 def entropy_of_texts(values: Sequence[Any], codec: Any) -> float:

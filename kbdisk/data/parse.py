@@ -15,6 +15,7 @@ from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Class, Misfit, Schema
 
 MAX_CACHED_PATHS = 100_000  # others are looked up again
+NOT_LOOKED_UP: Path = ("",)  # in the place of a path without a property
 
 
 class Reading(NamedTuple):
@@ -121,7 +122,7 @@ class Unlearnt:
             name: {path[:length] for path in entity_class.properties for length in range(1, len(path) + 1)}
             for name, entity_class in schema.classes.items()
         }
-        self._known: dict[tuple[str, Path], Path | None] = {}
+        self._known: dict[str, dict[Path, Path | None]] = {name: {} for name in schema.classes}
 
     def of(self, entity_class: Class, entity: Entity) -> Iterator[tuple[Path, Any]]:
         """Each such path of an entity, without places of lists, with a value there, which may be a gap.
@@ -129,15 +130,14 @@ class Unlearnt:
         Where no property is for any value of a part, the path is that of the part.
         """
         values: dict[Path, Any] = {}
+        known = self._known[entity_class.name]
         for path, value in walk(entity.tree):
-            names = tuple(key for key in path if isinstance(key, str))
-            key = (entity_class.name, names)
-            if key in self._known:
-                unlearnt = self._known[key]
-            else:
-                unlearnt = self._unlearnt(entity_class, names)
-                if len(self._known) < MAX_CACHED_PATHS:
-                    self._known[key] = unlearnt
+            unlearnt = known.get(path, NOT_LOOKED_UP)
+            if unlearnt is NOT_LOOKED_UP:
+                names = without_places(path)
+                unlearnt = known[names] if names in known else self._unlearnt(entity_class, names)
+                if len(known) < MAX_CACHED_PATHS:
+                    known[names] = known[path] = unlearnt
             if unlearnt is not None and values.get(unlearnt) is None:
                 values[unlearnt] = value
         yield from values.items()

@@ -7,7 +7,7 @@ other are on the same side, as a copy of a validation entity in training would m
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -24,6 +24,7 @@ from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.experts.base import Report, ignored
 from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved, without_slots
 from kbdisk.training.run import Run
@@ -203,7 +204,7 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
 
     seen: dict[int, int] = {}  # by the hash of its values, the first entity that has it
     place_of: dict[str, int] = {}
-    names = _NamePaths(schema)
+    names = {name: _NamePaths(schema_class.properties) for name, schema_class in schema.classes.items()}
     linking_paths = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
     links: set[tuple[str, str]] = set()
     for place, reading in enumerate(readings):
@@ -219,7 +220,7 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
                 for target in targets(value)
             )
         values = _compared_values(reading, names)
-        if len(values) >= MIN_COPIED_PROPERTIES:
+        if len(values) > MIN_COPIED_PROPERTIES:  # beside the class
             earlier = readings[seen.setdefault(hash(values), place)]
             if earlier is not None and earlier is not reading and _compared_values(earlier, names) == values:
                 join(place_of[earlier.id], place, len(readings))
@@ -232,35 +233,28 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
     return [find(place) for place in range(len(readings))]
 
 
-class _NamePaths:
-    """Tells which paths of a class are texts or unique to an entity. Each path is looked up once."""
+class _NamePaths(dict[Path, bool]):
+    """Whether paths of a class are texts or unique to an entity. Each path is looked up once."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._classes = schema.classes
-        self._known: dict[tuple[str, Path], bool] = {}
+    def __init__(self, properties: Mapping[Path, Property]) -> None:
+        self._properties = properties
 
-    def has(self, class_name: str, path: Path) -> bool:
-        """Whether a leaf is a text or unique to its entity."""
-        key = class_name, path
-        if key not in self._known:
-            properties = self._classes[class_name].properties
-            property = next((properties[path[:n]] for n in range(1, len(path) + 1) if path[:n] in properties), None)
-            self._known[key] = property is not None and (property.unique or isinstance(property.kind, Text))
-        return self._known[key]
+    def __missing__(self, path: Path) -> bool:
+        beginnings = (path[:length] for length in range(1, len(path) + 1))
+        property = next((self._properties[path] for path in beginnings if path in self._properties), None)
+        self[path] = is_name = property is not None and (property.unique or isinstance(property.kind, Text))
+        return is_name
 
 
-def _compared_values(reading: Reading, names: _NamePaths) -> frozenset[Any]:
-    """The values but for names and links, by class and path: those of copies are equal."""
-    class_name = reading.class_name
-    return frozenset(
-        (class_name, path, tuple(value) if isinstance(value, list) else value)
-        for path, value in reading.leaves.items()
-        if not names.has(class_name, path) and not _is_linked(value)
-    )
-
-
-def _is_linked(value: Any) -> bool:
-    """Whether a leaf holds links: copies of one thing may differ in them."""
-    if isinstance(value, COLLECTIONS):
-        return any(isinstance(item, Link) for item in value)
-    return isinstance(value, Link)
+def _compared_values(reading: Reading, names: Mapping[str, _NamePaths]) -> frozenset[Any]:
+    """The class, and by path the values but for names and links: those of copies are equal."""
+    is_name = names[reading.class_name]
+    values: list[Any] = [reading.class_name]
+    for path, value in reading.leaves.items():
+        if is_name[path] or isinstance(value, Link):
+            continue
+        if not isinstance(value, COLLECTIONS):
+            values.append((path, value))
+        elif not any(isinstance(item, Link) for item in value):  # copies of one thing may differ in links
+            values.append((path, tuple(value) if isinstance(value, list) else value))
+    return frozenset(values)

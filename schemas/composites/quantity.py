@@ -228,10 +228,14 @@ class Quantity:
         factor = self.factors.get(unit)
         return Conversion(factor) if factor else unit_conversion(unit, self.unit or "")
 
+    @cached_property
+    def _number_with_decimals(self) -> Number:
+        return replace(self.value, integer=False)
+
     def _check_foreign(self, converted: float, amount: Amount) -> None:
         """Check the bounds for an amount that was converted into the main unit."""
         try:
-            replace(self.value, integer=False).check(converted)
+            self._number_with_decimals.check(converted)
         except ValueError as error:
             wanted = str(error).partition(", got ")[0]
             raise ValueError(f"{wanted} {self.unit}, got {amount.value} {amount.unit}") from None
