@@ -38,6 +38,7 @@ from kbdisk.entity import Path, show
 from kbdisk.schemas.kinds import KINDS
 from kbdisk.schemas.schema import Schema
 
+SmallInts = npt.NDArray[np.int32]  # of tokens: there are millions
 NOT_OWN = -1  # the number of a slot that no entity can lack
 UNKNOWN = -1  # in the place of a value, where one is asked for
 
@@ -221,7 +222,7 @@ class Encoding:
         self.ids: list[str] = []
         self.entity_class = array("q")  # of each entity
         self.sizes = array("q")  # the number of tokens of each entity, without evidence over links
-        self.slot, self.place = array("q"), array("q")  # of each token; its place in its column
+        self.slot, self.place = array("i"), array("i")  # of each token; its place in its column
         self.columns: list[list[Any]] = [[] for _ in index.columns]
         self.occupied = array("q")  # in pairs: an entity, and a slot that it neither has nor lacks
         self.receivers: list[Receiver] = []  # of evidence over links
@@ -264,7 +265,7 @@ class Encoding:
 
     def tokens(self) -> Tokens:
         """The entities that were added, as tokens."""
-        entity = np.repeat(np.arange(len(self.ids)), _ints(self.sizes))
+        entity = np.repeat(np.arange(len(self.ids), dtype=np.int32), _ints(self.sizes))
         flat = Flat(entity, _ints(self.slot), _ints(self.place), _NO_PAIRS, _ints(self.occupied).reshape(-1, 2))
         if self.receivers:
             assert self.evidence is not None
@@ -275,11 +276,11 @@ class Encoding:
         return assembled(self.index, tuple(self.ids), _ints(self.entity_class), flat, self.columns)
 
 
-def _ints(values: array[int]) -> Ints:
+def _ints(values: array[int]) -> npt.NDArray[Any]:
     return np.asarray(values)  # not copied
 
 
-_NO_PAIRS: Ints = np.zeros((0, 2), np.int64)
+_NO_PAIRS: SmallInts = np.zeros((0, 2), np.int32)
 
 
 # ---------------------------------------------------------------- evidence over links
@@ -288,20 +289,20 @@ _NO_PAIRS: Ints = np.zeros((0, 2), np.int64)
 class EvidenceTokens(NamedTuple):
     """Evidence as tokens: n of them, and the links that they came over."""
 
-    entity: Ints  # (n,)
-    slot: Ints  # (n,)
-    place: Ints  # (n,) of the value in its column; of values that entities share UNKNOWN
+    entity: SmallInts  # (n,)
+    slot: SmallInts  # (n,)
+    place: SmallInts  # (n,) of the value in its column; of values that entities share UNKNOWN
     shared: Ints  # (n,) the node and the path of a value that entities share, as one number; -1: it is not shared
-    needs: Ints  # (E, 2) a place among the n, and the token of a link
+    needs: SmallInts  # (E, 2) a place among the n, and the token of a link
 
     @classmethod
     def joined(cls, parts: Sequence[EvidenceTokens]) -> EvidenceTokens:
         """Several in a row."""
         if not parts:
-            none: Ints = np.zeros(0, np.int64)
-            return cls(none, none, none, none, _NO_PAIRS)
-        starts = np.cumsum([0, *(len(part.slot) for part in parts)])
-        needs = [part.needs + np.array([start, 0]) for part, start in zip(parts, starts[:-1], strict=True)]
+            none: SmallInts = np.zeros(0, np.int32)
+            return cls(none, none, none, none.astype(np.int64), _NO_PAIRS)
+        starts = np.cumsum([0, *(len(part.slot) for part in parts)], dtype=np.int32)
+        needs = [_shifted(part.needs, start) for part, start in zip(parts, starts[:-1], strict=True)]
         return cls(
             np.concatenate([part.entity for part in parts]),
             np.concatenate([part.slot for part in parts]),
@@ -312,10 +313,21 @@ class EvidenceTokens(NamedTuple):
 
     def in_order(self, order: Ints) -> EvidenceTokens:
         """The same in another order."""
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
+        place = _inverse(order)
         needs = np.stack([place[self.needs[:, 0]], self.needs[:, 1]], 1)
         return EvidenceTokens(self.entity[order], self.slot[order], self.place[order], self.shared[order], needs)
+
+
+def _shifted(needs: SmallInts, start: int) -> SmallInts:
+    """Pairs of an evidence token and a link's token, with the evidence tokens after `start` others."""
+    return needs + np.array([start, 0], np.int32)
+
+
+def _inverse(order: Ints) -> SmallInts:
+    """The place of each number in an order."""
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
 
 
 class EvidenceEncoding:
@@ -336,7 +348,7 @@ class EvidenceEncoding:
         for number, column in enumerate(self.evidence.columns(links)):
             slot, size = self._slot(column.class_name, column.over), len(column.row)
             if slot is not None:
-                parts.append(self._tokens(column, slot, tokens)._replace(entity=column.row + start))
+                parts.append(self._tokens(column, slot, tokens)._replace(entity=(column.row + start).astype(np.int32)))
                 keys.append(np.stack([np.full(size, number), np.broadcast_to(column.place, size), column.row]))
         if parts:
             self.parts.append(EvidenceTokens.joined(parts).in_order(np.lexsort(np.concatenate(keys, 1))))
@@ -355,7 +367,7 @@ class EvidenceEncoding:
             shared, place = path * self.nodes + column.through[1], np.full(len(row), UNKNOWN)
         else:
             shared, place = np.full(len(row), -1), self._places(slot, column.values)
-        return EvidenceTokens(row, np.full(len(row), slot), place, shared, needs)
+        return _small(row, slot, place, shared, needs)
 
     def _places(self, slot: int, values: Sequence[Any]) -> Ints:
         """The places of values, which are added to the column of a slot."""
@@ -386,24 +398,24 @@ class EvidenceEncoding:
                 at, node = place[estimates.through[0][pairs]], estimates.through[1][pairs]
                 needs = np.unique(tokens.by_target(at, row[at], node), axis=0)
                 places = self._places(slot, estimates.value[kept].tolist())
-                parts.append(EvidenceTokens(row, np.full(len(row), slot), places, np.full(len(row), -1), needs))
+                parts.append(_small(row, slot, places, np.full(len(row), -1), needs))
         joined = EvidenceTokens.joined(parts)
         return joined.in_order(np.lexsort((joined.entity, self.index.column[joined.slot])))
 
     def with_evidence(self, receivers: Sequence[Receiver]) -> Flat:
         """The entities' own tokens with their evidence, entity by entity; propagated numbers come last."""
         own, propagated = self.own, self._propagated(receivers)
-        evidence = EvidenceTokens.joined([*self.parts, propagated])
-        self._add_shared(evidence)
-        after_all = np.full(len(propagated.slot), len(receivers))
+        after_all = np.full(len(propagated.slot), len(receivers), np.int32)
         order = np.concatenate([own.entity, *(part.entity for part in self.parts), after_all]).argsort(kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
+        evidence = EvidenceTokens.joined([*self.parts, propagated])
+        self.parts.clear()
+        self._add_shared(evidence)
+        place = _inverse(order)
         flat = Flat(
             np.concatenate([own.entity, evidence.entity])[order],
             np.concatenate([own.slot, evidence.slot])[order],
             np.concatenate([own.place, evidence.place])[order],
-            place[evidence.needs + np.array([len(own.slot), 0])],
+            place[_shifted(evidence.needs, len(own.slot))],
             own.occupied,
         )
         return self._in_order_of_use(flat)
@@ -418,8 +430,7 @@ class EvidenceEncoding:
         first[value[::-1]] = np.arange(len(known))[::-1]  # the last assignment stays
         owner = np.repeat(np.arange(len(self.columns)), np.diff(starts))
         order = (owner * (len(known) + 1) + first).argsort()
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order)) - starts[owner]
+        place = (_inverse(order) - starts[owner]).astype(np.int32)
         for number, values in enumerate(self.columns):
             start, end = starts[number], starts[number + 1]
             values[:] = [values[at] for at in (order[start:end] - start).tolist()]
@@ -441,13 +452,19 @@ class EvidenceEncoding:
         tokens.place[at] = places[which]
 
 
+def _small(row: Ints, slot: int, place: Ints, shared: Ints, needs: Ints) -> EvidenceTokens:
+    """Evidence in one slot as tokens."""
+    slots = np.full(len(row), slot, np.int32)
+    return EvidenceTokens(row.astype(np.int32), slots, place.astype(np.int32), shared, needs.astype(np.int32))
+
+
 class LinkTokens:
     """The tokens of the links of a block of entities."""
 
     def __init__(self, index: Index, own: Flat, links: EntityLinks, start: int, arrays: LinkArrays) -> None:
         """`start` is the number of the first entity, `own` has the tokens of all."""
         self.index, self.count, self.nodes = index, len(links.node), len(arrays.names)
-        low, high = np.searchsorted(own.entity, [start, start + self.count])
+        low, high = np.searchsorted(own.entity, np.array([start, start + self.count], np.int32)).tolist()
         is_link = index.is_link[own.slot[low:high]] & (own.place[low:high] != UNKNOWN)
         tokens = low + np.flatnonzero(is_link)
         order = own.slot[tokens].argsort(kind="stable")
@@ -497,10 +514,10 @@ class LinkTokens:
 class Flat:
     """Tokens in the order in which they were added, entity by entity."""
 
-    entity: Ints  # (T,)
-    slot: Ints  # (T,)
-    place: Ints  # (T,) of the value in its column
-    needs: Ints  # (E, 2) a token, and a link that it came over
+    entity: SmallInts  # (T,)
+    slot: SmallInts  # (T,)
+    place: SmallInts  # (T,) of the value in its column
+    needs: SmallInts  # (E, 2) a token, and a link that it came over
     occupied: Ints  # (k, 2) an entity, and a slot that it neither has nor lacks
 
 
@@ -514,17 +531,17 @@ def assembled(
 ) -> Tokens:
     """A data set. Values that cannot be encoded are left out and named in `unread`, as is evidence over such links."""
     codes, rows, problems = _coded(index, columns)
-    starts = np.cumsum([0, *map(len, columns)])[index.column[flat.slot]]
-    value = np.where(flat.place == UNKNOWN, len(rows) - 1, starts + flat.place)
+    starts = np.cumsum([0, *map(len, columns)], dtype=np.int32)[:-1]
+    value = np.where(flat.place == UNKNOWN, len(rows) - 1, starts[index.column][flat.slot] + flat.place)
     row = rows[value]  # (T,)
     lost = row < 0
     lost[flat.needs[lost[flat.needs[:, 1]], 0]] = True
-    kept = np.flatnonzero(~lost)
-    order = kept[np.lexsort((flat.slot[kept], flat.entity[kept]))]  # stable: incoming links stay as they came
+    order = np.lexsort((flat.slot, flat.entity))  # stable: incoming links stay as they came
+    order = order[~lost[order]]
 
-    entity, slot = flat.entity[order], flat.slot[order]
+    entity, slot = flat.entity[order], flat.slot[order].astype(np.int64)
     offsets = _offsets(entity, len(ids))
-    place = np.zeros(len(row), np.int64)  # of each token within its entity
+    place = np.zeros(len(row), np.int32)  # of each token within its entity
     place[order] = np.arange(len(order)) - offsets[entity]
     needs = flat.needs[~lost[flat.needs].any(1)]
     owner, needs = flat.entity[needs[:, 0]], place[needs]
@@ -538,10 +555,10 @@ def assembled(
             classes=classes,
             offsets=offsets,
             slot=slot,
-            row=row[order],
+            row=row[order].astype(np.int64),
             known=flat.place[order] != UNKNOWN,
             unit=_first_of_unit(index, entity, slot) - offsets[entity],
-            needs=needs[order_of_needs],
+            needs=needs[order_of_needs].astype(np.int64),
             need_offsets=_offsets(owner[order_of_needs], len(ids)),
             held=held,
             held_offsets=held_offsets,
@@ -558,15 +575,15 @@ def _tensors(**arrays: npt.NDArray[Any]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
-def _offsets(owner: Ints, count: int) -> Ints:
+def _offsets(owner: npt.NDArray[Any], count: int) -> Ints:
     """(count + 1,) the start of each owner's part among sorted ones."""
-    return np.searchsorted(owner, np.arange(count + 1))
+    return np.searchsorted(owner, np.arange(count + 1, dtype=owner.dtype))
 
 
-def _first_of_unit(index: Index, entity: Ints, slot: Ints) -> Ints:
+def _first_of_unit(index: Index, entity: SmallInts, slot: Ints) -> Ints:
     """(T,) the first token of the composite that each token is a part of; for evidence the token itself."""
     own = np.flatnonzero(~index.is_evidence[slot])
-    key = entity[own] * len(index.slots) + index.unit[slot[own]]
+    key = entity[own].astype(np.int64) * len(index.slots) + index.unit[slot[own]]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     first_of_unit = np.arange(len(slot))
     first_of_unit[own] = own[first[which]]
@@ -588,12 +605,12 @@ def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
 
 def _coded(
     index: Index, columns: Sequence[Sequence[Any]]
-) -> tuple[dict[str, Codes | RaggedCodes], Ints, dict[int, str]]:
+) -> tuple[dict[str, Codes | RaggedCodes], SmallInts, dict[int, str]]:
     """Codes by kind; the row of each value, column after column, -1 where it has no code; the reasons why it has none.
 
     One more row at the end is the blank, for values that are asked for.
     """
-    rows = np.zeros(sum(map(len, columns)) + 1, np.int64)
+    rows = np.zeros(sum(map(len, columns)) + 1, np.int32)
     parts: dict[str, list[Tensor]] = {kind: [] for kind in index.layout.spans}
     problems: dict[int, str] = {}
     ends = dict.fromkeys(parts, 1)  # row 0 is the blank

@@ -255,9 +255,16 @@ class Graph:
                         path_numbers.append(paths.setdefault(path, len(paths)))
                         target_nodes.append(arrays.ids.get(target, -1))
                         place += 1
-        row, place_of, path_of, target_of = map(np.asarray, (rows, places, path_numbers, target_nodes))
-        node, class_of, draw = map(np.asarray, (nodes, classes, draws))
-        return EntityLinks(row, place_of, path_of, target_of, list(paths), node, class_of, draw)
+        return EntityLinks(
+            np.asarray(rows),
+            np.asarray(places),
+            np.asarray(path_numbers),
+            np.asarray(target_nodes),
+            list(paths),
+            np.asarray(nodes),
+            np.asarray(classes),
+            np.asarray(draws),
+        )
 
     def neighbours(self, id: str) -> set[str]:
         """The ids that an entity links to, or that link to it."""

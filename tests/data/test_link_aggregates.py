@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from tables import for_each
 
-from kbdisk.data import Codec, CodecConfig, EvidenceConfig, links
+from kbdisk.data import Codec, CodecConfig, EvidenceConfig, encode, links
 from kbdisk.data.graph import Graph
+from kbdisk.data.link_aggregates import Groups
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Number, Set
@@ -113,6 +115,37 @@ def test_an_entity_that_the_graph_does_not_know_is_told_what_all_members_have(co
     graph = Graph.read(SCHEMA, world())
     assert told(codec, [new], "new", graph=graph)[REST] == 0
     assert told(codec, [new], "new", graph=graph)[RENT] == 32
+
+
+def test_an_entity_with_a_link_to_no_node_of_the_graph_gets_the_total_alone(codec):
+    new = Entity("new", classes=("Shop",), tree={"town": Link("nowhere")})
+    evidence = told(codec, [new], "new", graph=Graph.read(SCHEMA, world()))
+    assert evidence == {REST: pytest.approx(100)}
+
+
+@for_each("size", [1, 7])
+def test_blocks_of_any_size_give_the_same_codec_and_the_same_tokens(codec, size, monkeypatch):
+    tokens = codec.encode(world())
+    monkeypatch.setattr(encode, "ENTITIES_AT_ONCE", size)
+    monkeypatch.setattr(links, "ENTITIES_AT_ONCE", size)
+    again = Codec.fit(SCHEMA, world())
+    assert again.to_json() == codec.to_json()
+    in_blocks = again.encode(world())
+    assert all(
+        torch.equal(value, vars(in_blocks)[name]) for name, value in vars(tokens).items() if torch.is_tensor(value)
+    )
+
+
+def test_a_sample_of_siblings_is_all_of_a_few_and_without_the_entity_itself():
+    id_rank = np.arange(8)
+    common, members = np.array([0, 0, 0, 1, 1, 1, 1, 1]), np.array([4, 2, 3, 7, 6, 5, 4, 3])
+    groups = Groups.of(common, members, id_rank)
+    samples = groups.samples(np.array([0, 0, 1]), np.array([3, -1, 5]), np.array([0, 0, 5]), 2)
+    assert samples[:2].tolist() == [[2, -1, 4], [2, 3, 4]]
+    assert sorted(samples[2].tolist())[0] == -1
+    assert set(samples[2].tolist()) - {-1} <= {3, 4, 6, 7}
+    assert (samples[2] >= 0).sum() == 2
+    assert groups.has(np.array([0, 1, 1]), np.array([2, 2, -1]), id_rank).tolist() == [True, False, False]
 
 
 def test_a_hidden_link_takes_along_what_came_over_it(codec):

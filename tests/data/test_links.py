@@ -10,8 +10,10 @@ from worlds import WORLD, city, country, world
 
 from kbdisk.data import Codec, CodecConfig, EvidenceConfig
 from kbdisk.data.graph import Graph
+from kbdisk.data.links import select_evidence
+from kbdisk.data.slots import Over
 from kbdisk.entity import Date, Entity, Link
-from kbdisk.schemas.kinds import Category, Number
+from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
@@ -209,6 +211,22 @@ def test_links_to_entities_of_several_classes_have_slots_for_each():
     assert seen_of(codec, films + others, "f")[("by", "kind")] == ["tall"]
     assert seen_of(codec, films + others, "g")[("by", "kind")] == ["old"]
     assert ("by", "kind") not in seen_of(codec, films + others, "g", [("by",)])
+
+
+def test_of_equally_frequent_values_of_two_classes_the_first_class_by_name_has_the_slot():
+    studio, person = (Over(name, ("by",), ("kind",)) for name in ("Studio", "Person"))
+    counts = {("Film", studio): 3, ("Film", person): 3}
+    assert select_evidence(counts, 1) == [("Film", person)]
+
+
+def test_a_set_brings_evidence_without_the_links_that_lead_back():
+    link_set = Property(Set(LinkLeaf()))
+    schema = Schema({"Film": Class("Film", {("by",): Property(LinkLeaf()), ("made",): link_set})})
+    films = [Entity(id, {"by": Link("p"), "made": [Link("p")]}, ("Film",)) for id in ("f", "g", "h")]
+    films += [Entity("p", {"made": [Link("f"), Link("g"), Link("x")]}, ("Film",))]
+    codec = Codec.fit(schema, films)
+    assert set(seen_of(codec, films, "f")[("by", "made")][0]) == {Link("g"), Link("x")}
+    assert set(seen_of(codec, films, "h")[("by", "made")][0]) == {Link("f"), Link("g"), Link("x")}
 
 
 def test_a_value_that_many_link_to_is_coded_once(codec):

@@ -15,7 +15,7 @@ from kbdisk.entity import Date, Link, Quantity
 from kbdisk.errors import SchemaError
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
-from kbdisk.schemas.rules import KINDS, Rule, evaluate
+from kbdisk.schemas.rules import KINDS, Rule, evaluate, plain
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.schemas.yaml import loads
 
@@ -153,3 +153,9 @@ def test_a_template_takes_numbers_and_strings_but_no_links():
     rule = Rule(("a",), "template", (("n",), ("u",)), template="{} {}")
     assert evaluate(rule, {("n",): 2205.0, ("u",): "€"}) == "2205 €"
     assert evaluate(rule, {("n",): 2205.0, ("u",): Link("x")}) is None
+
+
+def test_numbers_are_compared_by_their_amount_whatever_their_type():
+    for equal in [(5, 5.0, Decimal("5.00")), (0.1, Decimal("0.10")), (10**20, 1e20, Decimal("1E+20"))]:
+        assert len(set(map(plain, equal))) == 1
+    assert len(set(map(plain, [0.1, Decimal("0.1000000000000000055"), True, 1, "1", Decimal("1E-400"), 0]))) == 7
