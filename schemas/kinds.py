@@ -21,6 +21,9 @@ from kbdisk.schemas.text.numerals import as_float, is_finite, is_number, is_whol
 Transform: TypeAlias = Literal["auto", "none", "log", "quantile", "standard"]
 Label: TypeAlias = str | int | float | bool  # a value of a category
 
+LABEL_TYPES = (str, int, float, bool, Decimal)  # a check for a tuple is faster than for a union
+LINK_TYPES = (LinkValue, str)
+COLLECTIONS = (list, tuple, set, frozenset)
 MAX_NUMBER = 1e300  # sums and differences of larger numbers may be no finite floats
 TOO_LARGE = f"expected a number from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
 MAX_EXACT = 10**15  # smaller whole numbers have the same spelling as int, float or Decimal
@@ -91,7 +94,7 @@ class Category:
 
     def check(self, value: Any) -> None:
         """A label that is allowed."""
-        if not isinstance(value, str | int | float | bool | Decimal):
+        if not isinstance(value, LABEL_TYPES):
             raise ValueError(f"expected a label, got {value!r}")
         if self.closed and not _is_among(value, self.values):
             raise ValueError(f"expected one of {_listed(self.values)}, got {value!r}")
@@ -138,7 +141,7 @@ class Link:
 
     def check(self, value: Any) -> None:
         """A link to an entity, or its id."""
-        if not isinstance(value, LinkValue | str):
+        if not isinstance(value, LINK_TYPES):
             raise ValueError(f"expected a link to an entity, got {value!r}")
         id = value if isinstance(value, str) else value.id
         if self.values and id not in self.values:
@@ -154,7 +157,7 @@ class Set:
 
     def check(self, value: Any) -> None:
         """Labels or links; one alone counts as a set of one."""
-        members = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+        members = value if isinstance(value, COLLECTIONS) else (value,)
         for member in members:
             self.of.check(member)
         if self.most is not None and len(members) > self.most:

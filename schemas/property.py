@@ -18,7 +18,7 @@ from kbdisk.schemas.composites.listed import Listed
 from kbdisk.schemas.composites.mapped import Mapped
 from kbdisk.schemas.formula import Formula
 from kbdisk.schemas.kinds import MAX_EXACT, Category, Link, Set
-from kbdisk.schemas.text.numerals import is_whole
+from kbdisk.schemas.text.numerals import is_number, is_whole
 
 Role: TypeAlias = Literal["value", "given", "ignore"]
 Many: TypeAlias = Literal["", "latest", "first", "median", "all"]
@@ -98,7 +98,7 @@ def spelling(value: Any) -> str | None:
     """A string or a number as a schema spells it: -1, -999."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+    if not is_number(value):
         return None
     if -MAX_EXACT < value < MAX_EXACT and is_whole(value):
         return str(int(value))

@@ -291,8 +291,7 @@ class EvidenceTokens(NamedTuple):
 
     entity: SmallInts  # (n,)
     slot: SmallInts  # (n,)
-    place: SmallInts  # (n,) of the value in its column; of values that entities share UNKNOWN
-    shared: Ints  # (n,) the node and the path of a value that entities share, as one number; -1: it is not shared
+    place: SmallInts  # (n,) of the value in its column
     needs: SmallInts  # (E, 2) a place among the n, and the token of a link
 
     @classmethod
@@ -300,14 +299,13 @@ class EvidenceTokens(NamedTuple):
         """Several in a row."""
         if not parts:
             none: SmallInts = np.zeros(0, np.int32)
-            return cls(none, none, none, none.astype(np.int64), _NO_PAIRS)
+            return cls(none, none, none, _NO_PAIRS)
         starts = np.cumsum([0, *(len(part.slot) for part in parts)], dtype=np.int32)
         needs = [_shifted(part.needs, start) for part, start in zip(parts, starts[:-1], strict=True)]
         return cls(
             np.concatenate([part.entity for part in parts]),
             np.concatenate([part.slot for part in parts]),
             np.concatenate([part.place for part in parts]),
-            np.concatenate([part.shared for part in parts]),
             np.concatenate(needs),
         )
 
@@ -315,7 +313,7 @@ class EvidenceTokens(NamedTuple):
         """The same in another order."""
         place = _inverse(order)
         needs = np.stack([place[self.needs[:, 0]], self.needs[:, 1]], 1)
-        return EvidenceTokens(self.entity[order], self.slot[order], self.place[order], self.shared[order], needs)
+        return EvidenceTokens(self.entity[order], self.slot[order], self.place[order], needs)
 
 
 def _shifted(needs: SmallInts, start: int) -> SmallInts:
@@ -335,8 +333,7 @@ class EvidenceEncoding:
 
     def __init__(self, index: Index, evidence: Evidence, own: Flat, columns: Sequence[list[Any]]) -> None:
         self.index, self.evidence, self.own, self.columns = index, evidence, own, columns
-        self.nodes = len(evidence.graph.nodes)
-        self.paths: dict[Path, int] = {}  # of shared values
+        self.shared: dict[Path, SmallInts] = {}  # by path, the place of each node's value in its column
         self.slots: dict[tuple[str, Over], int | None] = {}
         self.parts: list[EvidenceTokens] = []
 
@@ -363,17 +360,25 @@ class EvidenceEncoding:
             place, node = column.through
             needs = tokens.by_target(place, row[place], node)
         if column.values is None:
-            path = self.paths.setdefault(over.read, len(self.paths))
-            shared, place = path * self.nodes + column.through[1], np.full(len(row), UNKNOWN)
+            places = self._shared_places(slot, over.read, column.through[1])
         else:
-            shared, place = np.full(len(row), -1), self._places(slot, column.values)
-        return _small(row, slot, place, shared, needs)
+            places = self._places(slot, column.values)
+        return _in_slot(slot, row, places, needs)
 
-    def _places(self, slot: int, values: Sequence[Any]) -> Ints:
+    def _places(self, slot: int, values: Sequence[Any]) -> SmallInts:
         """The places of values, which are added to the column of a slot."""
         column = self.columns[int(self.index.column[slot])]
         column.extend(values)
-        return np.arange(len(column) - len(values), len(column))
+        return np.arange(len(column) - len(values), len(column), dtype=np.int32)
+
+    def _shared_places(self, slot: int, path: Path, nodes: Ints) -> SmallInts:
+        """The places of the values of nodes at a path. Each is added once, as entities share it."""
+        if path not in self.shared:
+            self.shared[path] = np.full(len(self.evidence.graph.nodes), UNKNOWN, np.int32)
+        places = self.shared[path]
+        new = np.unique(nodes[places[nodes] == UNKNOWN])
+        places[new] = self._places(slot, [self.evidence.value(node, path) for node in new.tolist()])
+        return places[nodes]
 
     def _slot(self, class_name: str, over: Over) -> int | None:
         """The slot of evidence for entities of a class."""
@@ -384,6 +389,8 @@ class EvidenceEncoding:
 
     def _propagated(self, receivers: Sequence[Receiver]) -> EvidenceTokens:
         """The propagated numbers of all entities; each needs the visibility of the links that it came over."""
+        if not self.evidence.propagation.propagators:
+            return EvidenceTokens.joined([])
         links = self.evidence.graph.links_of(receivers)
         tokens, parts = LinkTokens(self.index, self.own, links, 0, self.evidence.graph.arrays()), []
         for estimates in self.evidence.propagated(links):
@@ -398,7 +405,7 @@ class EvidenceEncoding:
                 at, node = place[estimates.through[0][pairs]], estimates.through[1][pairs]
                 needs = np.unique(tokens.by_target(at, row[at], node), axis=0)
                 places = self._places(slot, estimates.value[kept].tolist())
-                parts.append(_small(row, slot, places, np.full(len(row), -1), needs))
+                parts.append(_in_slot(slot, row, places, needs))
         joined = EvidenceTokens.joined(parts)
         return joined.in_order(np.lexsort((joined.entity, self.index.column[joined.slot])))
 
@@ -409,7 +416,6 @@ class EvidenceEncoding:
         order = np.concatenate([own.entity, *(part.entity for part in self.parts), after_all]).argsort(kind="stable")
         evidence = EvidenceTokens.joined([*self.parts, propagated])
         self.parts.clear()
-        self._add_shared(evidence)
         place = _inverse(order)
         flat = Flat(
             np.concatenate([own.entity, evidence.entity])[order],
@@ -422,12 +428,11 @@ class EvidenceEncoding:
 
     def _in_order_of_use(self, flat: Flat) -> Flat:
         """The same with each column's values in the order of the tokens, which does not depend on how evidence is found."""
-        starts = np.cumsum([0, *map(len, self.columns)])
+        starts = np.cumsum([0, *map(len, self.columns)], dtype=np.int32)
         known = np.flatnonzero(flat.place != UNKNOWN)
-        column = self.index.column[flat.slot[known]]
-        value = starts[column] + flat.place[known]
-        first = np.full(starts[-1], len(known))
-        first[value[::-1]] = np.arange(len(known))[::-1]  # the last assignment stays
+        value = starts[self.index.column][flat.slot[known]] + flat.place[known]
+        first = np.full(starts[-1], len(known), np.int32)
+        first[value[::-1]] = np.arange(len(known), dtype=np.int32)[::-1]  # the last assignment stays
         owner = np.repeat(np.arange(len(self.columns)), np.diff(starts))
         order = (owner * (len(known) + 1) + first).argsort()
         place = (_inverse(order) - starts[owner]).astype(np.int32)
@@ -438,24 +443,10 @@ class EvidenceEncoding:
         places[known] = place[value]
         return replace(flat, place=places)
 
-    def _add_shared(self, tokens: EvidenceTokens) -> None:
-        """Add the values that entities share to their columns, once each."""
-        at = np.flatnonzero(tokens.shared >= 0)
-        keys, first, which = np.unique(tokens.shared[at], return_index=True, return_inverse=True)
-        paths = list(self.paths)
-        places = np.zeros(len(keys), np.int64)
-        for number in first.argsort().tolist():
-            path, node = divmod(int(keys[number]), self.nodes)
-            column = self.columns[int(self.index.column[tokens.slot[at[first[number]]]])]
-            places[number] = len(column)
-            column.append(self.evidence.value(node, paths[path]))
-        tokens.place[at] = places[which]
 
-
-def _small(row: Ints, slot: int, place: Ints, shared: Ints, needs: Ints) -> EvidenceTokens:
+def _in_slot(slot: int, row: Ints, place: SmallInts, needs: Ints) -> EvidenceTokens:
     """Evidence in one slot as tokens."""
-    slots = np.full(len(row), slot, np.int32)
-    return EvidenceTokens(row.astype(np.int32), slots, place.astype(np.int32), shared, needs.astype(np.int32))
+    return EvidenceTokens(row.astype(np.int32), np.full(len(row), slot, np.int32), place, needs.astype(np.int32))
 
 
 class LinkTokens:

@@ -14,6 +14,7 @@ from kbdisk.schemas.composites.mapped import ALONE, Mapped
 from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Class, Misfit, Schema
 
+LISTED = (Listed, Mapped)
 MAX_CACHED_PATHS = 100_000  # others are looked up again
 NOT_LOOKED_UP: Path = ("",)  # in the place of a path without a property
 
@@ -56,15 +57,16 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
         elif not is_composite(property.kind):
             reading.leaves[path] = value
         else:
+            is_listed = isinstance(property.kind, LISTED)
             for within, leaf in property.kind.split(value).items():
-                kept = _learnt(property.kind, within, leaf)
+                kept = _learnt(property.kind, within, leaf) if is_listed else leaf
                 if kept is not None:
                     reading.leaves[_joined(path, within)] = kept
                 if within[-1:] == BARE:  # its unit is asked for
                     reading.gaps.append(_joined(path, within[:-1]))
             if is_gap(value):  # a quantity, though its unit may be there
                 reading.gaps.append(path)
-            if isinstance(property.kind, Listed | Mapped):
+            if is_listed:
                 reading.gaps.extend(_joined(path, within) for within in _blanks(property.kind, value))
     reading.occupied.extend(misfit.path for misfit in misfits)
     return reading
@@ -78,7 +80,7 @@ def _joined(path: Path, within: Path) -> Path:
 
 def _learnt(kind: Kind, within: Path, leaf: Any) -> Any:
     """A leaf as it is learnt, or None: of a list longer than its kind's `most`, the first places, and `most` as the length."""
-    if not isinstance(kind, Listed | Mapped):
+    if not isinstance(kind, LISTED):
         return leaf
     if within == COUNT:
         return leaf if kind.most is None else min(leaf, kind.most)

@@ -18,13 +18,14 @@ from typing import TypeAlias, TypeGuard
 
 Number: TypeAlias = int | float | Decimal
 
+NUMBER_TYPES = (int, float, Decimal)  # a check for a tuple is faster than for a union, which is made anew each time
 MAX_FLOAT_CHARACTERS = 16  # of a decimal with its point: 15 digits, which a float always keeps
 MAX_DIGITS = 4300  # digits that int() reads and str() writes
 
 
 def is_number(value: object) -> TypeGuard[Number]:
     """Whether a value is a number, and no boolean."""
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return isinstance(value, NUMBER_TYPES) and not isinstance(value, bool)
 
 
 def integer(text: str) -> int:
