@@ -269,10 +269,11 @@ class Encoding:
         flat = Flat(entity, _ints(self.slot), _ints(self.place), _NO_PAIRS, _ints(self.occupied).reshape(-1, 2))
         if self.receivers:
             assert self.evidence is not None
-            encoding = EvidenceEncoding(self.index, self.evidence, flat, self.columns)
+            links = self.evidence.graph.links_of(self.receivers)
+            encoding = EvidenceEncoding(self.index, self.evidence, links, flat, self.columns)
             for start in range(0, len(self.receivers), ENTITIES_AT_ONCE):
-                encoding.add(start, self.receivers[start : start + ENTITIES_AT_ONCE])
-            flat = encoding.with_evidence(self.receivers)
+                encoding.add(start, min(start + ENTITIES_AT_ONCE, len(self.receivers)))
+            flat = encoding.with_evidence()
         return assembled(self.index, tuple(self.ids), _ints(self.entity_class), flat, self.columns)
 
 
@@ -331,15 +332,17 @@ def _inverse(order: Ints) -> SmallInts:
 class EvidenceEncoding:
     """Encodes the evidence of entities whose own values are tokens already, column by column."""
 
-    def __init__(self, index: Index, evidence: Evidence, own: Flat, columns: Sequence[list[Any]]) -> None:
-        self.index, self.evidence, self.own, self.columns = index, evidence, own, columns
+    def __init__(
+        self, index: Index, evidence: Evidence, links: EntityLinks, own: Flat, columns: Sequence[list[Any]]
+    ) -> None:
+        self.index, self.evidence, self.links, self.own, self.columns = index, evidence, links, own, columns
         self.shared: dict[Path, SmallInts] = {}  # by path, the place of each node's value in its column
         self.slots: dict[tuple[str, Over], int | None] = {}
         self.parts: list[EvidenceTokens] = []
 
-    def add(self, start: int, receivers: Sequence[Receiver]) -> None:
-        """Add the evidence of a block of entities, of which the first has the number `start`."""
-        links = self.evidence.graph.links_of(receivers)
+    def add(self, start: int, end: int) -> None:
+        """Add the evidence of a block of entities."""
+        links = self.links.of_block(start, end)
         tokens = LinkTokens(self.index, self.own, links, start, self.evidence.graph.arrays())
         parts, keys = [], []
         for number, column in enumerate(self.evidence.columns(links)):
@@ -387,11 +390,11 @@ class EvidenceEncoding:
             self.slots[key] = self.index.over.get(pooled_over(self.index.pools, class_name, over))
         return self.slots[key]
 
-    def _propagated(self, receivers: Sequence[Receiver]) -> EvidenceTokens:
+    def _propagated(self) -> EvidenceTokens:
         """The propagated numbers of all entities; each needs the visibility of the links that it came over."""
         if not self.evidence.propagation.propagators:
             return EvidenceTokens.joined([])
-        links = self.evidence.graph.links_of(receivers)
+        links = self.links
         tokens, parts = LinkTokens(self.index, self.own, links, 0, self.evidence.graph.arrays()), []
         for estimates in self.evidence.propagated(links):
             of_class = links.class_of[estimates.row]
@@ -409,10 +412,10 @@ class EvidenceEncoding:
         joined = EvidenceTokens.joined(parts)
         return joined.in_order(np.lexsort((joined.entity, self.index.column[joined.slot])))
 
-    def with_evidence(self, receivers: Sequence[Receiver]) -> Flat:
+    def with_evidence(self) -> Flat:
         """The entities' own tokens with their evidence, entity by entity; propagated numbers come last."""
-        own, propagated = self.own, self._propagated(receivers)
-        after_all = np.full(len(propagated.slot), len(receivers), np.int32)
+        own, propagated = self.own, self._propagated()
+        after_all = np.full(len(propagated.slot), len(self.links.node), np.int32)
         order = np.concatenate([own.entity, *(part.entity for part in self.parts), after_all]).argsort(kind="stable")
         evidence = EvidenceTokens.joined([*self.parts, propagated])
         self.parts.clear()

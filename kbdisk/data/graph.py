@@ -84,6 +84,24 @@ class EntityLinks(NamedTuple):
     class_of: NDArray[np.int64]  # (N,) the number of its class
     draw: NDArray[np.int64]  # (N,) a hash of its id
 
+    def of_block(self, start: int, end: int) -> EntityLinks:
+        """The links of some entities in a row, whose rows begin at 0."""
+        low, high = np.searchsorted(self.row, [start, end]).tolist()
+        row, place, path, target = (column[low:high] for column in (self.row, self.place, self.path, self.target))
+        node, class_of, draw = (column[start:end] for column in (self.node, self.class_of, self.draw))
+        return EntityLinks(row - start, place, path, target, self.paths, node, class_of, draw)
+
+
+class _LinkingPaths(dict[Path, bool]):
+    """Whether paths of a class hold links. Each path is looked up once."""
+
+    def __init__(self, patterns: Collection[Path]) -> None:
+        self._patterns = patterns
+
+    def __missing__(self, path: Path) -> bool:
+        self[path] = is_link = pattern(path) in self._patterns
+        return is_link
+
 
 class Node:
     """An id of a graph: its links, and of an entity its class and its known values."""
@@ -213,48 +231,42 @@ class Graph:
     def _read_numbers(
         self, ids: Mapping[str, int]
     ) -> dict[tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        paths = {
-            name: [
-                path
-                for path, leaf in entity_class.leaves().items()
-                if isinstance(leaf, Number) and without_places(path) == path
-            ]
-            for name, entity_class in self.schema.classes.items()
-        }
-        found: dict[tuple[str, Path], list[tuple[int, float]]] = {}
+        of_classes: dict[str | None, list[tuple[int, Mapping[Path, Any]]]] = {}
         for id, node in self.nodes.items():
-            class_name, leaves = node.class_name or "", node.leaves
-            for path in paths.get(class_name, ()):
-                if path in leaves and abs(value := float(leaves[path])) < MAX_NUMBER:
-                    found.setdefault((class_name, path), []).append((ids[id], value))
-        return {
-            key: (np.array([node for node, _ in pairs], np.int64), np.array([value for _, value in pairs]))
-            for key, pairs in found.items()
-        }
+            of_classes.setdefault(node.class_name, []).append((ids[id], node.leaves))
+        numbers = {}
+        for name, entity_class in self.schema.classes.items():
+            nodes = of_classes.get(name, [])
+            for path, leaf in entity_class.leaves().items():
+                if isinstance(leaf, Number) and without_places(path) == path:
+                    known = [(node, leaves[path]) for node, leaves in nodes if path in leaves]
+                    values = np.array([value for _, value in known], np.float64)
+                    is_small = np.abs(values) < MAX_NUMBER
+                    if is_small.any():
+                        holders = np.array([node for node, _ in known], np.int64)
+                        numbers[name, path] = holders[is_small], values[is_small]
+        return numbers
 
     def links_of(self, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> EntityLinks:
         """The links of some entities, given as id, class and leaves, which need not be in the graph."""
         arrays = self.arrays()
         class_numbers = {name: number for number, name in enumerate(arrays.classes)}
         paths: dict[Path, int] = {}
-        is_link: dict[str, dict[Path, bool]] = {name: {} for name in arrays.classes}
+        is_link = {name: _LinkingPaths(self.linking[name]) for name in arrays.classes}
         rows, places, path_numbers, target_nodes = array("q"), array("q"), array("q"), array("q")
         nodes, classes, draws = array("q"), array("q"), array("q")
         for row, (id, class_name, leaves) in enumerate(entities):
             nodes.append(arrays.ids.get(id, -1))
             classes.append(class_numbers[class_name])
             draws.append(hash_id(id))
-            known, place = is_link[class_name], 0
-            for path in leaves:
-                if path not in known:
-                    known[path] = pattern(path) in self.linking[class_name]
-                if known[path]:
-                    for target in targets(leaves[path]):
-                        rows.append(row)
-                        places.append(place)
-                        path_numbers.append(paths.setdefault(path, len(paths)))
-                        target_nodes.append(arrays.ids.get(target, -1))
-                        place += 1
+            of_class, place = is_link[class_name], 0
+            for path in [path for path in leaves if of_class[path]]:
+                for target in targets(leaves[path]):
+                    rows.append(row)
+                    places.append(place)
+                    path_numbers.append(paths.setdefault(path, len(paths)))
+                    target_nodes.append(arrays.ids.get(target, -1))
+                    place += 1
         return EntityLinks(
             np.asarray(rows),
             np.asarray(places),

@@ -43,6 +43,7 @@ MAX_POOLED_SIBLINGS = 24  # of pooled classes, which need not have the same numb
 MAX_SCREENED_ENTITIES = 2000  # of a class, about, by which aggregates are screened
 MAX_DECIMALS = 12  # of a number without a grid
 MIN_GROUPS = 10  # of several siblings each, to decide whether they add up to a total
+MAX_ROUNDING = 1e-9  # of sums, in parts of the largest
 MAX_TOTAL_DEVIATION = 0.2  # of the total: the median deviation of the sums of groups
 MAX_CHANCE_RATIO, NORMAL_MEDIAN_DEVIATION = (
     0.5,
@@ -359,10 +360,13 @@ class Aggregates:
             for number, values in self._values.items():
                 known = values[groups.members]
                 at = np.flatnonzero(~np.isnan(known))
-                bounds = np.append(starts_of(common[at]), len(at)).tolist()
+                bounds = np.append(starts_of(common[at]), len(at))
+                is_several = np.diff(bounds) > 1
+                if is_several.sum() < MIN_GROUPS or _differ(np.add.reduceat(known[at], bounds[:-1])[is_several]):
+                    continue
                 addends = known[at].tolist()
-                several = [addends[start:end] for start, end in pairwise(bounds) if end - start > 1]
-                if len(several) >= MIN_GROUPS and _adds_up(several):
+                several = [addends[start:end] for start, end in pairwise(bounds.tolist()) if end - start > 1]
+                if _adds_up(several):
                     over = Over(number.class_name, link.path, number.path, aggregate="rest")
                     totals[over] = statistics.quantiles(map(math.fsum, several), n=4)[TOTAL_QUARTILE]
         return totals
@@ -464,6 +468,13 @@ def _medians_of_first(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 # ---------------------------------------------------------------- screening, by training entities
+
+
+def _differ(sums: Floats) -> bool:
+    """Whether sums with errors of rounding differ clearly too much to be one total."""
+    middle = np.median(sums)
+    rounding = MAX_ROUNDING * np.abs(sums).max()
+    return bool(np.median(np.abs(sums - middle)) > MAX_TOTAL_DEVIATION * middle + rounding)
 
 
 def _adds_up(groups: Sequence[Sequence[float]]) -> bool:
