@@ -55,6 +55,7 @@ PLAN_ROUNDING = 1.0  # seconds, as plans are in whole ones
 MAX_SECONDS_A_GAP = 0.0003
 MAX_MEGABYTES = {100_000: 1000, 1_000_000: 3000}  # by the number of entities
 MEGABYTE = 1e6
+NAMES = {"@id", "@type", "label"}  # keys that are no properties
 
 
 # ---------------------------------------------------------------- one measurement
@@ -301,7 +302,7 @@ def score_filled(source: str, filled: str, hidden: str, size: str, budget: str) 
         OURS: answers_of(masked, values, trees),
         "catboost": catboost(masked, values, tasks, seconds_of(budget), 0, lambda done, total: None),
     }
-    properties = statistics.fmean(len(entity.tree) for entity in given)
+    properties = statistics.fmean(len(entity.tree.keys() - NAMES) for entity in given)
     facts = {"entities": len(given), "cells": len(masked.cells), "properties": round(properties, 2)}
     print(json.dumps({method: facts | _qualities(masked, tasks, answers[method]) for method in answers}))
 
@@ -489,8 +490,9 @@ def _quality_notes(results: Sequence[Result]) -> list[str]:
     if not results:
         return []
     properties = statistics.fmean(result.values["properties"] for result in results)
+    hidden = statistics.fmean(result.values["cells"] / result.values["entities"] for result in results)
     return [
-        f"Entities of the sample have {properties:.1f} given properties on average.",
+        f"Entities of the sample have {properties:.1f} given properties on average, and {hidden:.1f} hidden values.",
         "Numbers, dates among them: mean over properties with "
         f"{MIN_COUNTED} hidden values or more. Labels: categories, links and booleans. CatBoost learns from the sample alone.",
     ]

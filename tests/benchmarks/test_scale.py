@@ -57,7 +57,8 @@ def test_bars_are_met_or_missed_by_ratios_within_the_run():
     results = [
         stored("inspect", 100_000, told="", cpu_seconds=15),
         stored("set-up", 100_000, cpu_seconds=50.1, megabytes=900),
-        stored("train", 100_000, seconds=69, cpu_seconds=60, megabytes=1001, planned=40, came=52),
+        stored("train", 100_000, seconds=69, cpu_seconds=60, megabytes=1001, planned=40, came=51),
+        stored("complete", 100_000, seconds=70, planned=0, came=20),  # a plan in which set-up takes all of the budget
         stored("filling", 100_000, cpu_seconds=30, megabytes=500, gaps=100_000, filled=99_000),
         stored("train", 100_000, told="5m", seconds=900, megabytes=9000),  # of another budget
     ]
@@ -66,6 +67,8 @@ def test_bars_are_met_or_missed_by_ratios_within_the_run():
         "set-up": False,
         "train: budget": True,
         "train: plan": True,
+        "complete: budget": False,
+        "complete: plan": False,
         "filling, a gap": True,
         "memory of set-up": True,
         "memory of train": False,
