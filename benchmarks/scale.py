@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 from benchmarks.base import Table
 from benchmarks.results import OURS, Result, Row, StoredRun, latest, read
 from benchmarks.script import CHECKOUT, add_out_option, argument_parser
-from benchmarks.tables import dates_and_commits, print_tables, ratio_cell
+from benchmarks.tables import print_tables, ratio_cell
 from kbdisk.errors import ConfigError
 
 NAME = "scale"
@@ -417,8 +417,14 @@ def _seconds(measured: Measured) -> Table:
         title,
         header,
         rows,
-        [f"Budget of train and complete: {measured.budget}.", f"Measured {dates_and_commits(measured.results)}."],
+        [f"Budget of train and complete: {measured.budget}.", f"Measured {_dates_and_commits(measured.results)}."],
     )
+
+
+def _dates_and_commits(results: Sequence[Result]) -> str:
+    days = {result.facts.get("date", "")[:10] for result in results}
+    commits = {result.facts.get("commit", "") for result in results}
+    return ", ".join([*sorted(days), *sorted(commits)])
 
 
 def _seconds_fit(measured: Measured, stage: str) -> Fit | None:
