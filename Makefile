@@ -12,7 +12,7 @@ PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 pyt
 # Tests start many processes: each would compile kbdisk anew, and pytest all tests in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-slow test-portable test-first check format bench-io bench-infer bench-train bench-faithful docs clean
+.PHONY: help install demo test test-slow test-portable test-first check format bench-io bench-infer bench-train bench-scale bench-faithful docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
@@ -67,6 +67,10 @@ bench-infer: $(STAMP)  ## what inferring a schema costs beside loading alone
 
 bench-train: $(STAMP)  ## how fast a training step is, against a plain network and the machine
 	@$(BIN)/python -W ignore -m benchmarks train
+
+bench-scale: $(STAMP)  ## seconds, memory and quality from 1,000 entities to 100,000, and reading of a million: an hour
+	@$(BIN)/python -W ignore -m benchmarks scale --sizes 1000000 --only reading,holding,inspect >/dev/null
+	@$(BIN)/python -W ignore -m benchmarks scale
 
 bench-faithful: $(STAMP)  ## whether the paper preset learns as a plain network does: hours, as it is wide
 	@$(BIN)/python -W ignore -m benchmarks faithful

@@ -88,6 +88,7 @@ SCRIPTS = {
     "io": Script("benchmarks.io", "How fast sources are read, against the libraries beneath."),
     "infer": Script("benchmarks.infer", "What inferring a schema costs beside loading alone."),
     "train": Script("benchmarks.train", "How fast a training step is, against a plain network."),
+    "scale": Script("benchmarks.scale", "Seconds, memory and quality from 1,000 entities to 100,000."),
     "faithful": Script("benchmarks.faithful", "Whether the paper preset learns as a plain network does."),
 }
 

@@ -156,6 +156,13 @@ def completed(
     with progress.counting("completing") as report:
         for completion in model.complete(masked.entities, fill="all", watch=report):
             trees.append(completion.tree() if completion.filled else completion.entity.tree)
+    answers = answers_of(masked, values, trees)
+    facts = model.record.facts
+    return answers, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
+
+
+def answers_of(masked: Masked, values: Values, trees: Sequence[Any]) -> Answers:
+    """The values that the trees of completed entities have for the cells."""
     answers: Answers = {}
     for place, cell in enumerate(masked.cells):
         value = value_at(trees[cell.entity], cell.path)
@@ -163,8 +170,7 @@ def completed(
             if (half, kind) == cell.property[1:]:
                 is_year = cell.whole_year and isinstance(value, Date)
                 answers[place] = float(math.floor(scalar)) if is_year else scalar
-    facts = model.record.facts
-    return answers, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
+    return answers
 
 
 def value_at(tree: Any, path: EntityPath) -> Any:
