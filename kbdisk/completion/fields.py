@@ -104,11 +104,17 @@ class Fields:
             if not set_field.why_not and isinstance(set_field.kind, Set) and path == set_field.top
         }
 
-    def open_places(self, leaves: Mapping[Path, object]) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
-        """Each property, in the order of the schema, with its places that `leaves`, the known ones of an entity, leave open."""
+    def open_places(
+        self, leaves: Mapping[Path, object], only: Path | None = None
+    ) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
+        """Each property, in the order of the schema, with its places that `leaves`, the known ones of an entity, leave open.
+
+        `only`: of this property alone.
+        """
         beginnings = {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}
-        for top, spots in self._spots_of_properties.items():
-            yield top, _open_places(spots, leaves) if top in beginnings else self._unknown_properties[top]
+        for top in self._spots_of_properties if only is None else [only]:
+            is_known = top in beginnings
+            yield top, _open_places(self._spots_of_properties[top], leaves) if is_known else self._unknown_properties[top]
 
     @cached_property
     def _spots_of_properties(self) -> Mapping[Path, Sequence[Spot]]:

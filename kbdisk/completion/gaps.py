@@ -30,13 +30,18 @@ class Gap:
     members: tuple[Any, ...] = ()  # that this set has
 
 
-def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, object] | None) -> list[Gap]:
-    """The fields that an entity lacks and that could be filled. A value that an earlier completion wrote (`made`) is no gap."""
+def gaps_of(
+    fields: Fields, reading: Reading, table: Table, made: Mapping[Path, object] | None, only: Path | None = None
+) -> list[Gap]:
+    """The fields that an entity lacks and that could be filled; with `only` those of one property.
+
+    A value that an earlier completion wrote (`made`) is no gap.
+    """
     leaves, closed = reading.leaves, {*reading.occupied, *reading.absent}
     named = set(ASKS["gaps"](reading, table))
     above_known = {leaf[:length] for leaf in leaves for length in range(1, len(leaf))}
     gaps: list[Gap] = []
-    for top, places in fields.open_places(leaves):
+    for top, places in fields.open_places(leaves, only):
         for field, path, spots in places if top not in closed else ():
             if made and any(are_nested(path, filled) for filled in made):
                 continue

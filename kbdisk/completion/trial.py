@@ -17,6 +17,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -96,6 +97,8 @@ class Trial:
         self.config = CompletionConfig(fill="all", seed=seed)
         self.fields, self.decider = fields_of(self.codec, self.config), Decider(trained, self.config)
         self.readings = [reading for entity in entities if (reading := read(trained.schema, entity)) is not None]
+        self.properties = [frozenset(self._properties_of(reading)) for reading in self.readings]
+        self._open_gaps: dict[str, list[Gap]] = {}
         self._hidden_gaps: dict[tuple[str, Path], tuple[Gap, ...]] = {}
         graph = Graph.read(trained.schema, entities) if graph is None else graph
         evidence = self.codec.evidence(graph) if self.codec.index.over else None
@@ -157,12 +160,12 @@ class Trial:
 
     def questions(self) -> Iterator[Question]:
         """A question for each hidden property of an entity, and one for all that it lacks; at most MAX_QUESTIONS a property."""
-        hidden: dict[Key, list[tuple[int, Path]]] = {}
+        hidden: dict[Key, list[tuple[int, Path, Field]]] = {}
         lacking: dict[Key, list[tuple[int, Gap]]] = {}
         held_out: dict[tuple[str, Key], HeldOut] = defaultdict(HeldOut)
         for number, reading in enumerate(self.readings):
             for path, field in self._known(reading):
-                hidden.setdefault(self._key(field), []).append((number, path))
+                hidden.setdefault(self._key(field), []).append((number, path, field))
             if reading.id in self.reserved:
                 continue
             for gap in self._gaps(reading):
@@ -170,11 +173,12 @@ class Trial:
                     lacking.setdefault(self._key(gap.field), []).append((number, gap))
             for path, field in self.fields[reading.class_name].fields.items():
                 if not field.why_not and path == field.top:
-                    held_out[reading.class_name, self._key(field)].add(self._share(reading.class_name, field.lead))
+                    share = 0.0 if field.lead is None else self._shares[reading.class_name].get(field.lead, 0.0)
+                    held_out[reading.class_name, self._key(field)].add(share)
         by_entity: dict[tuple[int, float], list[Gap]] = {}
         for key in dict.fromkeys([*hidden, *lacking]):
             with_value, without_value = self._sample(hidden.get(key, [])), self._sample(lacking.get(key, []))
-            count_hidden = Counter(self.readings[number].class_name for number, _ in with_value)
+            count_hidden = Counter(self.readings[number].class_name for number, *_ in with_value)
             count_lacking = Counter(self.readings[number].class_name for number, _ in without_value)
             weight = {
                 name: weights(
@@ -182,8 +186,8 @@ class Trial:
                 )
                 for name in count_hidden | count_lacking
             }
-            for number, path in with_value:
-                if gaps := self._gaps_at(self.readings[number], path):
+            for number, path, field in with_value:
+                if gaps := self._gaps_at(self.readings[number], path, field):
                     for_hidden, _ = weight[self.readings[number].class_name]
                     yield Question(number, path, gaps, for_hidden, self._along_with(number, path))
             for number, gap in without_value:
@@ -213,14 +217,15 @@ class Trial:
         absent = {path for path in reading.absent if path in fields and not fields[path].why_not}
         if absent:
             undeclared = reading._replace(absent=[path for path in reading.absent if path not in absent])
-            yield from (gap for gap in self._gaps(undeclared) if gap.path in absent and not gap.parts)
+            yield from (gap for gap in self._gaps_in(undeclared) if gap.path in absent and not gap.parts)
 
     def _joint_missingness(self) -> JointMissingness:
         properties = {
             name: [path for path, field in fields.fields.items() if path == field.top and not field.why_not]
             for name, fields in self.fields.items()
         }
-        having = ((reading.class_name, frozenset(self._properties_of(reading))) for reading in self.readings)
+        class_names = (reading.class_name for reading in self.readings)
+        having = zip(class_names, self.properties, strict=True)
         return JointMissingness(having, properties)
 
     def _properties_of(self, reading: Reading) -> Iterator[Path]:
@@ -229,24 +234,22 @@ class Trial:
 
     def _along_with(self, number: int, path: Path) -> frozenset[Path]:
         """The properties of an entity that are hidden with a property, as a random entity without that property lacks them."""
-        reading = self.readings[number]
-        lacking = self.joint_missingness.drawn(reading.class_name, path, self.random)
-        return (lacking & frozenset(self._properties_of(reading))) - {path}
+        lacking = self.joint_missingness.drawn(self.readings[number].class_name, path, self.random)
+        return (lacking & self.properties[number]) - {path}
 
     def _sample(self, questions: list[Any]) -> list[Any]:
         return questions if len(questions) <= MAX_QUESTIONS else self.random.sample(questions, MAX_QUESTIONS)
 
-    def _share(self, class_name: str, path: Path) -> float:
-        """The share of a class that has a value at a path; of the places of a list the largest share."""
-        slots = self.codec.index.tables[class_name].slot
-        return max(
-            (
-                self.codec.index.fill(class_name, slot)
-                for leaf_pattern, slot in slots.items()
-                if pattern(leaf_pattern) == path
-            ),
-            default=0.0,
-        )
+    @cached_property
+    def _shares(self) -> Mapping[str, Mapping[Path, float]]:
+        """The share of each class that has a value at a path, by its pattern; of the places of a list the largest share."""
+        shares: dict[str, dict[Path, float]] = {}
+        for class_name, table in self.codec.index.tables.items():
+            of_class = shares[class_name] = {}
+            for path, slot in table.slot.items():
+                place = pattern(path)
+                of_class[place] = max(of_class.get(place, 0.0), self.codec.index.fill(class_name, slot))
+        return shares
 
     def _known(self, reading: Reading) -> Iterator[tuple[Path, Field]]:
         """The paths of the known values of fields, with the fields; of an entity trained on only the fully reserved ones."""
@@ -269,13 +272,23 @@ class Trial:
                 yield path, field
 
     def _gaps(self, reading: Reading) -> list[Gap]:
-        return gaps_of(self.fields[reading.class_name], reading, self.codec.index.tables[reading.class_name], None)
+        """The gaps of an entity."""
+        if reading.id not in self._open_gaps:
+            self._open_gaps[reading.id] = self._gaps_in(reading)
+        return self._open_gaps[reading.id]
 
-    def _gaps_at(self, reading: Reading, path: Path) -> tuple[Gap, ...]:
-        """The gap that an entity would have if the value at a path lacked."""
+    def _gaps_in(self, reading: Reading, only: Path | None = None) -> list[Gap]:
+        class_name = reading.class_name
+        return gaps_of(self.fields[class_name], reading, self.codec.index.tables[class_name], None, only)
+
+    def _gaps_at(self, reading: Reading, path: Path, field: Field) -> tuple[Gap, ...]:
+        """The gap that an entity would have if the value of a field at a path lacked."""
         key = reading.id, path
         if key not in self._hidden_gaps:
-            self._hidden_gaps[key] = tuple(gap for gap in self._gaps(without(reading, path)) if gap.path == path)
+            top, length = field.top, len(field.top)
+            of_property = {leaf_path: leaf for leaf_path, leaf in reading.leaves.items() if leaf_path[:length] == top}
+            opened = without(reading._replace(leaves=of_property), path)  # no other property tells what is open in this one
+            self._hidden_gaps[key] = tuple(gap for gap in self._gaps_in(opened, top) if gap.path == path)
         return self._hidden_gaps[key]
 
     def _key(self, field: Field) -> Key:
@@ -286,8 +299,8 @@ class Trial:
         if reading.id not in self.reserved:
             yield from (spot.slot for gap in self._gaps(reading) for spot in gap.spots)
             yield from (spot.slot for gap in self._declared(reading) for spot in gap.spots)
-        for path, _ in self._known(reading):
-            spots = (spot for gap in self._gaps_at(reading, path) for spot in gap.spots)
+        for path, field in self._known(reading):
+            spots = (spot for gap in self._gaps_at(reading, path, field) for spot in gap.spots)
             yield from (spot.slot for spot in spots if spot.path not in reading.leaves)
 
     # ------------------------------------------------------------ batches

@@ -56,7 +56,7 @@ class OneHotExamples:
         self.sides, self.max_values, self.kinds = sides, max_values, kinds
         self.generator = Generator(sides.training.slot.device).manual_seed(seed)
         self.drawn = draw_entities(sides.training, max_values, self.generator)
-        self.features = OneHotFeatures.fit(sides.training.batch(self.drawn), max_columns)
+        self.features = OneHotFeatures.fit(sides.training.batch(self.drawn), max_columns, words=True)
         # Every amount is usual: these experts predict where little is visible, too.
         self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
         self.training = self._of(sides.training, self.drawn)

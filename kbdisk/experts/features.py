@@ -10,7 +10,8 @@
 The columns of one such part are a block, and a metric weighs blocks. Entities of different classes have the same columns
 for different properties: they are never compared.
 
-`OneHotFeatures`, for trees, has one column for each number and one for each of a property's most frequent labels.
+`OneHotFeatures`, for trees and regressions, has one column for each number, one for each of a property's most frequent labels,
+and, where they are asked for, one for each of the most frequent words of a text: pieces of its tokenizer.
 
 B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 """
@@ -32,10 +33,11 @@ from kbdisk.experts.base import SET
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text.encoder import CharacterNgrams
+from kbdisk.leaves.tokenizer import FIRST_PIECE
 from kbdisk.plugins import load_part
 from kbdisk.schemas.kinds import KINDS
 
-NUMBER = "number"
+NUMBER, TEXT = "number", "text"
 NUMBER_HASH, LABEL_HASH, TEXT_HASH = 8, 12, 48  # columns of a number's hash, of a label's, of a text
 LABELLED = ("category", "link")
 BUCKETS = 1 << 15  # of character n-grams
@@ -44,6 +46,8 @@ MIXER = -0x61C8864680B583EB  # odd, mixes the bits of hashed keys
 
 ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
 MAX_LABEL_COLUMNS = 64  # of one property
+MAX_WORD_COLUMNS = 512  # of all texts: the most frequent
+MIN_WORD_COUNT = 4  # texts that have a word, below which it has no column
 
 
 # ---------------------------------------------------------------- for distances and kernels
@@ -208,7 +212,7 @@ LABEL_COLUMNS = HashedColumns((LABEL_HASH,), lambda codecs, tokenizer: _label_co
 TEXT_COLUMNS = HashedColumns((TEXT_HASH,), lambda codecs, tokenizer: _TextColumns(tokenizer) if tokenizer else None)
 
 
-# ---------------------------------------------------------------- for trees
+# ---------------------------------------------------------------- for trees and regressions
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,7 @@ class OneHotFeatures:
     def table(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, F) float32 of the visible tokens (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
 
-        Where a slot has several labels, such as links from several entities, the column of each is 1.
+        Where a slot has several labels, such as links from several entities or the words of a text, the column of each is 1.
         """
         slots = max(int(part.max()) + 1 if len(part) else 0 for part in (self.slot, batch.slot))
         has_slot = torch.zeros(batch.size, slots, dtype=torch.bool, device=self.slot.device)
@@ -240,17 +244,15 @@ class OneHotFeatures:
         table = torch.where(has_slot[:, self.slot], 0.0, torch.nan)
         labels = int(self.label.max()) + 2 if len(self) else 1
         keys = self.slot * labels + self.label + 1  # ascending
-        for kind in batch.spans.keys() & ONE_HOT_KINDS if len(self) else ():
+        for kind in batch.spans.keys() & {*ONE_HOT_KINDS, TEXT} if len(self) else ():
             start, end = batch.spans[kind]
-            tokens = visible[start:end].nonzero()[:, 0]
+            has_columns = torch.isin(batch.slot[start:end], self.slot)
+            tokens = (visible[start:end] & has_columns).nonzero()[:, 0]
             codes = batch.values[kind][tokens]
-            label = (
-                torch.full_like(tokens, -1)[:, None]
-                if kind == NUMBER
-                else codes.flatten(1)
-                if kind == SET
-                else codes[:, None]
-            )
+            if kind == NUMBER:
+                label = torch.full_like(tokens, -1)[:, None]
+            else:  # a set and a text have several
+                label = codes.flatten(1) if codes.ndim > 1 else codes[:, None]
             key = (batch.slot[start + tokens] * labels)[:, None] + label + 1
             column = torch.searchsorted(keys, key).clamp(max=len(keys) - 1)
             is_column = (keys[column] == key) & ((label >= 0) | (kind == NUMBER)) & (label < labels - 1)
@@ -261,8 +263,8 @@ class OneHotFeatures:
         return table
 
     @classmethod
-    def fit(cls, batch: Batch, most: int) -> OneHotFeatures:
-        """The most frequent columns of the known values of some entities."""
+    def fit(cls, batch: Batch, most: int, *, words: bool = False) -> OneHotFeatures:
+        """The `most` frequent columns of the known values of some entities; with `words` those of texts have what is left of them."""
         columns: list[tuple[int, int, int]] = []  # how many values, slot, label
         for kind in batch.spans.keys() & ONE_HOT_KINDS:
             start, end = batch.spans[kind]
@@ -276,6 +278,21 @@ class OneHotFeatures:
                     labels, counts = values[values >= 0].unique(return_counts=True)
                     commonest = counts.argsort(descending=True, stable=True)[:MAX_LABEL_COLUMNS]
                     columns += [(int(counts[at]), slot, int(labels[at])) for at in commonest]
-        kept = sorted((slot, label) for _, slot, label in sorted(columns, reverse=True)[:most])
+        kept = sorted(columns, reverse=True)[:most]
+        if words and TEXT in batch.spans:
+            kept += _words(batch)[: max(most - len(kept), 0)]
+        kept = sorted((slot, label) for _, slot, label in kept)
         slot, label = torch.tensor(kept, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
         return cls(slot.contiguous(), label.contiguous())
+
+
+def _words(batch: Batch) -> list[tuple[int, int, int]]:
+    """How many texts have each word, its slot, and its token: the most frequent first."""
+    start, end = batch.spans[TEXT]
+    known = batch.known[start:end]
+    codes, slots = batch.values[TEXT][known], batch.slot[start:end][known]
+    row, place = (codes >= FIRST_PIECE).nonzero().unbind(1)
+    of_texts = torch.stack([row, slots[row], codes[row, place].long()], 1).unique(dim=0)  # a word counts once in a text
+    pairs, counts = of_texts[:, 1:].unique(dim=0, return_counts=True)
+    commonest = counts.argsort(descending=True, stable=True)[:MAX_WORD_COLUMNS].tolist()
+    return [(int(counts[at]), *pairs[at].tolist()) for at in commonest if counts[at] >= MIN_WORD_COUNT]

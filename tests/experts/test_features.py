@@ -1,6 +1,8 @@
-"""Hashed features: near for near numbers, equal for equal values, NaN for hidden ones."""
+"""Hashed features: near for near numbers, equal for equal values, NaN for hidden ones. One-hot features of the words of texts."""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 import torch
@@ -9,7 +11,17 @@ from hypothesis import strategies as st
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
-from kbdisk.experts.features import NUMBER_HASH, HashedFeatures, blocks_of, hash_signs, most_frequent_slots
+from kbdisk.experts import label_regression
+from kbdisk.experts.base import USUALLY_VISIBLE, Inputs, Sides
+from kbdisk.experts.config import LabelRegressionConfig
+from kbdisk.experts.features import (
+    NUMBER_HASH,
+    HashedFeatures,
+    OneHotFeatures,
+    blocks_of,
+    hash_signs,
+    most_frequent_slots,
+)
 from kbdisk.schemas.kinds import Category, Number, Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -105,3 +117,48 @@ def test_hash_signs_of_different_keys_are_about_one_apart():
     found = hash_signs(torch.arange(1000), NUMBER_HASH)
     assert torch.cdist(found[:500], found[500:]).square().mean() == pytest.approx(1, abs=0.02)
     assert (torch.cdist(found[:500], found[500:]) == 0).float().mean() < 3 / 2**NUMBER_HASH
+
+
+# ---------------------------------------------------------------- words of texts
+
+
+def test_words_of_texts_have_the_columns_that_other_values_leave():
+    reasons = ("for the discovery of enzymes", "for the discovery of rays", "for lyrical poetry and prose")
+    known = [Entity(f"p{n}", {"why": f"{reasons[n % 3]} {n}", "x": n}) for n in range(60)]
+    codec = Codec.fit(of_one_class({("why",): Property(Text()), ("x",): Property(Number())}), known)
+    batch = codec.encode(known).batch(torch.arange(60))
+    text = codec.slot(codec.classes[0], ("why",))
+    assert (OneHotFeatures.fit(batch, 100).slot != text).all()
+    assert len(OneHotFeatures.fit(batch, 1, words=True)) == 1
+    columns = OneHotFeatures.fit(batch, 100, words=True)
+    of_words = columns.table(batch, batch.known)[:, columns.slot == text]
+    assert 3 <= of_words.shape[1] <= 99
+    assert ((of_words == 0) | (of_words == 1)).all()
+    discovers = [n % 3 < 2 for n in range(60)]
+    assert any(column.eq(1).tolist() == discovers for column in of_words.T)
+    hidden = columns.table(batch, batch.known & (batch.slot != text))
+    assert hidden[:, columns.slot == text].isnan().all()
+    assert not hidden[:, columns.slot != text].isnan().any()
+
+
+def test_a_category_follows_from_the_words_of_a_text():
+    subjects = {
+        "physics": ("rays", "atoms", "light"),
+        "medicine": ("cells", "enzymes"),
+        "peace": ("treaties", "rights"),
+    }
+    rng, known = random.Random(0), []
+    for number in range(240):
+        category = rng.choice(sorted(subjects))
+        beginning = rng.choice(("for work on", "for studies of", "in recognition of"))
+        why = f"{beginning} {rng.choice(subjects[category])} in {1900 + number % 97}"
+        known.append(Entity(f"p{number}", {"category": category, "why": why}))
+    codec = Codec.fit(of_one_class({("category",): Property(Category()), ("why",): Property(Text())}), known)
+    sides = Sides(codec.encode(known[:200]), codec.encode(known[200:]))
+    group = label_regression.fit(codec, sides, config=LabelRegressionConfig(share=0.1), seed=0).group
+    slot, batch = codec.slot(codec.classes[0], ("category",)), sides.held_out.batch(torch.arange(40))
+    features = group.featurizer.table(batch, batch.known & (batch.slot != slot))
+    predicted = group.experts[slot, USUALLY_VISIBLE].expert.predict(Inputs(features, batch.id_hash))
+    likeliest = predicted.codes.gather(1, predicted.mass.argmax(1)[:, None])[:, 0]
+    start, end = batch.spans["category"]
+    assert (likeliest[batch.entity[start:end]] == batch.values["category"]).double().mean() > 0.9
