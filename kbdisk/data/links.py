@@ -37,6 +37,7 @@ from kbdisk.schemas.schema import Schema
 MAX_EVIDENCE_VALUES = 200_000  # about how many values over links the evidence is selected by
 MAX_COUNTED_ENTITIES = 2048  # whose propagated numbers are counted
 ENTITIES_AT_ONCE = 1 << 13
+FIRST_SAMPLED = 128  # entities, by which the number of values of the others is estimated
 
 
 class EvidenceColumn(NamedTuple):
@@ -312,8 +313,11 @@ def collect_evidence(
     """
     receivers = sorted(itertools.starmap(Receiver, entities), key=lambda receiver: hash_id(receiver.id))
     counting = EvidenceCount(evidence, Counter(receiver.class_name for receiver in receivers))
-    for start in range(0, len(receivers), ENTITIES_AT_ONCE):
-        counting.add(receivers[start : start + ENTITIES_AT_ONCE])
+    done = 0
+    while done < len(receivers):
+        block = receivers[done : done + counting.block_size]
+        counting.add(block)
+        done += len(block)
     counts = counting.counts
     for (class_name, over), count in counts.items():
         if over.aggregate or not over.incoming:
@@ -345,9 +349,22 @@ class EvidenceCount:
         self.shares = {class_name: MAX_SCREENED_ENTITIES / count for class_name, count in sizes.items()}
         self.sampled, self._values = 0, 0
 
+    @property
+    def is_sampling(self) -> bool:
+        """Whether the sample has not enough values yet."""
+        return self._values < MAX_EVIDENCE_VALUES
+
+    @property
+    def block_size(self) -> int:
+        """How many entities to add at once: hardly more than the sample needs, as of a wide source each has thousands of values."""
+        if not self.sampled:
+            return FIRST_SAMPLED
+        needed = -(-(MAX_EVIDENCE_VALUES - self._values) * self.sampled // max(self._values, 1))
+        return min(max(needed, FIRST_SAMPLED), ENTITIES_AT_ONCE) if self.is_sampling else ENTITIES_AT_ONCE
+
     def add(self, receivers: Sequence[Receiver]) -> None:
         """Add a block of entities."""
-        evidence, is_sampled = self.evidence, self._values < MAX_EVIDENCE_VALUES
+        evidence, is_sampled = self.evidence, self.is_sampling
         links = evidence.graph.links_of(receivers)
         incoming = list(evidence.incoming(links))
         outgoing = list(evidence.outgoing(links)) if is_sampled else []
