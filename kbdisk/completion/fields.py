@@ -104,11 +104,16 @@ class Fields:
             if not set_field.why_not and isinstance(set_field.kind, Set) and path == set_field.top
         }
 
-    def open_places(self, leaves: Mapping[Path, object]) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
-        """Each property, in the order of the schema, with its places that `leaves`, the known ones of an entity, leave open."""
-        beginnings = {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}
+    def open_places(
+        self, leaves: Mapping[Path, object], above: Collection[Path]
+    ) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
+        """Each property, in the order of the schema, with its places that an entity's known `leaves` leave open.
+
+        `above` are the paths that some of the leaves are below.
+        """
         for top, spots in self._spots_of_properties.items():
-            yield top, _open_places(spots, leaves) if top in beginnings else self._unknown_properties[top]
+            is_unknown = top not in leaves and top not in above
+            yield top, self._unknown_properties[top] if is_unknown else _open_places(spots, leaves)
 
     @cached_property
     def _spots_of_properties(self) -> Mapping[Path, Sequence[Spot]]:

@@ -15,6 +15,9 @@ from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Class
 
 
+NO_SLOTS: frozenset[int] = frozenset()
+
+
 @dataclass(eq=False)
 class Gap:
     """A place of an entity without a value, or with a part of one."""
@@ -36,12 +39,12 @@ def gaps_of(fields: Fields, reading: Reading, table: Table, made: Mapping[Path, 
     named = set(ASKS["gaps"](reading, table))
     above_known = {leaf[:length] for leaf in leaves for length in range(1, len(leaf))}
     gaps: list[Gap] = []
-    for top, places in fields.open_places(leaves):
+    for top, places in fields.open_places(leaves, above_known):
         for field, path, spots in places if top not in closed else ():
             if made and any(are_nested(path, filled) for filled in made):
                 continue
-            asked = {spot.slot for spot in spots if spot.slot in named} if named else set()
-            bare = leaves.get((*path, *BARE))
+            asked = {spot.slot for spot in spots if spot.slot in named} if named else NO_SLOTS
+            bare = leaves.get((*path, *BARE)) if path in above_known else None
             gaps.append(Gap(field, path, bool(asked), path in above_known, spots, asked, bare))
     return gaps
 
