@@ -505,14 +505,19 @@ def predicting_writable_gaps(
 ) -> Predicting:
     """Predicting for the gaps that the plan's thresholds may write, which takes less time than for all.
 
-    Some may be written where the entity is unlike the training data, and others where it is like it.
+    Some may be written where the entity is unlike the training data, and others where it is like it. Rules need the presence
+    of their properties in any case.
     """
     like, unlike = (Decider(plan.trained, plan.config, calibration) for calibration in calibrations or (None, None))
+    ruled = {rule.target for rule in plan.schema.rules or ()}
+
+    def why_never(gap: Gap) -> str:
+        return "" if gap.path in ruled else unlike.never(gap) and like.never(gap)
 
     def why_not(gap: Gap, presence: float | None) -> str:
         return unlike.skips(gap, presence) and like.skips(gap, presence)
 
-    return Predicting(plan, shapes, why_not=why_not, answers=answers, watch=watch)
+    return Predicting(plan, shapes, why_never=why_never, why_not=why_not, answers=answers, watch=watch)
 
 
 def complete(

@@ -14,7 +14,6 @@ from kbdisk.entity import Entity, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Class
 
-
 NO_SLOTS: frozenset[int] = frozenset()
 
 
