@@ -517,7 +517,8 @@ def predicting_writable_gaps(
     def why_not(gap: Gap, presence: float | None) -> str:
         return unlike.skips(gap, presence) and like.skips(gap, presence)
 
-    return Predicting(plan, shapes, why_never=why_never, why_not=why_not, answers=answers, watch=watch)
+    by_presence = why_not if like.skips_by_presence else None
+    return Predicting(plan, shapes, why_never=why_never, why_not=by_presence, answers=answers, watch=watch)
 
 
 def complete(

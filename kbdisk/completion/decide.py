@@ -198,6 +198,11 @@ class Decider:
         """The reason of a gap without a place for a value where only asked gaps are filled; else empty."""
         return NOT_ASKED if self.config.fill == "asked" and not gap.asked else ""
 
+    @property
+    def skips_by_presence(self) -> bool:
+        """Whether a gap may need no prediction because its value is probably absent."""
+        return self.minimum > 0
+
     def never(self, gap: Gap) -> str:
         """The reason why no statement about a gap could be written, whatever its presence; empty where one could."""
         return self.not_asked(gap) or self.why_not(self._lead_key(gap))

@@ -94,16 +94,18 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         plan: Plan,
         shapes: Schema | None = None,
         *,
-        why_never: WhyNever = _no_reason,
+        why_never: WhyNever | None = None,
         why_not: WhyNot | None = None,
         answers: Answers | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """`why_not` says of a gap, by its presence, why no value is predicted for it; None: a value is predicted for each.
+        """`why_never` says of a gap why nothing is predicted for it; None: all gaps are predicted.
 
-        `why_never` says why even its presence is not predicted.
+        `why_not` says of another gap, by its presence, why no value is predicted for it; None: one is predicted for each.
         """
-        self.plan, self.shapes, self.why_never, self.why_not, self.watch = plan, shapes, why_never, why_not, watch
+        self.plan, self.shapes, self.why_not, self.watch = plan, shapes, why_not, watch
+        self.covers_all_gaps = why_never is None  # other thresholds need no new prediction
+        self.why_never = why_never or _no_reason
         self.answers = answers or Answers()
         self.trained, self.config = plan.trained, plan.config
         self.schema, self.codec = plan.schema, plan.codec
@@ -186,11 +188,6 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         if not self.codec.index.over:
             return None
         return self.codec.evidence(Graph.read(self.schema, self.plan.known_readings))
-
-    @property
-    def covers_all_gaps(self) -> bool:
-        """Whether all gaps are predicted, so that other thresholds need no new prediction."""
-        return self.why_not is None
 
     def about(self) -> dict[str, Any]:
         """What the predictions depend on: the source, the model, the options; and where not all gaps are asked, the thresholds."""
