@@ -16,7 +16,16 @@ from typing import Any
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.constraints import Consistency
-from kbdisk.completion.decide import ABSENT, INCOMPLETE_GROUP, Decider, Decision, Groups, MemberDecider, below
+from kbdisk.completion.decide import (
+    ABSENT,
+    INCOMPLETE_GROUP,
+    Decider,
+    Decision,
+    Groups,
+    MemberDecider,
+    below,
+    why_unnamed,
+)
 from kbdisk.completion.fields import AXIOM, LABEL, Field, overlaps
 from kbdisk.completion.gaps import Gap, known_properties, unlearnt_gaps
 from kbdisk.completion.plan import Plan, Planned
@@ -345,12 +354,16 @@ class Completing(Iterator[Completion]):
             gap = prediction.gap
             row = self.summary.row(gap.field)
             new = list(self._members_by_rule(draft, gap))
-            if new and not self._put_members(draft, gap, new, placer):
+            if new and (problem := self._put_members(draft, gap, new, placer)):
+                row.members_held_back[problem] += 1
                 continue
             row.members += len(new)
             row.members_by_rule.update(member.rule for member in new)
+            unnamed = why_unnamed(gap, self.config)
+            if unnamed and not new:  # the reason of all such members, whether they are predicted or not
+                row.members_held_back[unnamed] += 1
             if prediction.why_not:
-                if not new:
+                if not (new or unnamed):
                     row.members_held_back[prediction.why_not] += 1
                 continue
             decider = self.member_decider
@@ -359,12 +372,15 @@ class Completing(Iterator[Completion]):
             given = [member.value for member in new]
             members = [value for value in decision.prediction.leaves.values() if value not in given]
             if not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
-                if not given:
+                if not (given or unnamed):
                     row.members_held_back[why_not] += 1
                 continue
             [value] = members
             member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
-            if self._put_members(draft, gap, [*new, member], placer, why_not):
+            problem = self._put_members(draft, gap, [*new, member], placer, why_not)
+            if problem and not unnamed:
+                row.members_held_back[problem] += 1
+            elif not problem:
                 row.members += 1
                 decider.keys.add(decider.key(prediction))
                 self.adds_predicted_members = True
@@ -380,23 +396,19 @@ class Completing(Iterator[Completion]):
             if correctness >= self.decider.minimum and value not in rejected:
                 yield Member(value, 1.0, correctness, False, by_rule(rule))
 
-    def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> bool:
-        """Whether the last of some further members was put behind the given ones; with `why_not` it is held back."""
-        row = self.summary.row(gap.field)
+    def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> str:
+        """Put further members behind the given ones; with `why_not` hold them back. Returns why the last is not written, if so."""
         try:
             filled = placer.place_members(draft.entity, gap, new)
             self.answers.refuse_rejected(draft.entity, filled)
         except ValueError as error:  # it has no place, or a person has rejected it
-            row.members_held_back[str(error)] += 1
-            return False
+            return str(error)
         if not why_not:
             draft.filled |= filled
-            return True
-        row.members_held_back[why_not] += 1
-        if self.keeps_held_back:
+        elif self.keeps_held_back:
             path, value = list(filled.items())[-1]
             draft.held_back[path] = value, why_not
-        return False
+        return why_not
 
     # ------------------------------------------------------------ formulas
 

@@ -266,12 +266,18 @@ class MemberDecider(Decider):
 
     def _decided(self, prediction: Prediction) -> Decision:
         decision, gap = super()._decided(prediction), prediction.gap
-        if decision.why_not or gap.field.why_not or any(overlaps(named, gap.path) for named in self.config.only):
+        if decision.why_not or gap.field.why_not:
             return decision
-        return replace(decision, why_not=FURTHER_MEMBER)
+        return replace(decision, why_not=why_unnamed(gap, self.config))
 
     def key(self, prediction: Prediction) -> Key:
         return member_key(self.codec, prediction.gap.field.class_name, prediction.gap.path)
+
+
+def why_unnamed(gap: Gap, config: CompletionConfig) -> str:
+    """The reason why no predicted member of a set is written; empty where `only` names its property."""
+    is_named = any(overlaps(named, gap.path) for named in config.only)
+    return "" if is_named else gap.field.why_not or FURTHER_MEMBER
 
 
 def calibration_of(trained: Trained) -> Calibration:

@@ -24,8 +24,8 @@ from torch import Generator, Tensor
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.config import MAX_PASSES, CompletionConfig
 from kbdisk.completion.constraints import Consistency, Restriction
-from kbdisk.completion.decide import FURTHER_MEMBER, calibration_of
-from kbdisk.completion.fields import Field, Fields, overlaps
+from kbdisk.completion.decide import calibration_of, why_unnamed
+from kbdisk.completion.fields import Field, Fields
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.members import Proposed
 from kbdisk.completion.plan import Plan, Planned
@@ -151,8 +151,8 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         if planned.reading is None:
             return
         for gap in planned.sets:
-            if not (self.covers_all_gaps or any(overlaps(named, gap.path) for named in self.config.only)):
-                yield Prediction(gap, gap.field.why_not or FURTHER_MEMBER)
+            if not self.covers_all_gaps and (unnamed := why_unnamed(gap, self.config)):
+                yield Prediction(gap, unnamed)
                 continue
             rejected = self.answers.rejected_members(planned.entity.id, gap.path)
             best = self.plan.further_members.best(planned.reading.id, gap.path, rejected)
