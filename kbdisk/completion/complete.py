@@ -29,7 +29,7 @@ from kbdisk.completion.decide import (
 from kbdisk.completion.fields import AXIOM, LABEL, Field, overlaps
 from kbdisk.completion.gaps import Gap, known_properties, unlearnt_gaps
 from kbdisk.completion.plan import Plan, Planned
-from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch
+from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch, further_member
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.provenance import MEMBER, Provenance
 from kbdisk.completion.rules import RuleFiller, by_rule, confidence_of
@@ -362,6 +362,10 @@ class Completing(Iterator[Completion]):
             unnamed = why_unnamed(gap, self.config)
             if unnamed and not new:  # the reason of all such members, whether they are predicted or not
                 row.members_held_back[unnamed] += 1
+            if (
+                self.keeps_held_back and unnamed and prediction.why_not == unnamed
+            ):  # it was not predicted, and a review shows it
+                prediction = further_member(self.plan, self.answers, draft.reading, gap)
             if prediction.why_not:
                 if not (new or unnamed):
                     row.members_held_back[prediction.why_not] += 1

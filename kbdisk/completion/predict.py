@@ -153,10 +153,8 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         for gap in planned.sets:
             if not self.covers_all_gaps and (unnamed := why_unnamed(gap, self.config)):
                 yield Prediction(gap, unnamed)
-                continue
-            rejected = self.answers.rejected_members(planned.entity.id, gap.path)
-            best = self.plan.further_members.best(planned.reading.id, gap.path, rejected)
-            yield Prediction(gap, NO_MEMBER) if best is None else member_prediction(gap, best)
+            else:
+                yield further_member(self.plan, self.answers, planned.reading, gap)
 
     def _batches(self, asked: Sequence[AskedEntity]) -> Iterator[tuple[Batch, list[AskedEntity]]]:
         """The entities in batches, each with its entities."""
@@ -203,6 +201,13 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             **{name: getattr(config, name) for name in same},
             "thresholds": thresholds,
         }
+
+
+def further_member(plan: Plan, answers: Answers, reading: Reading, gap: Gap) -> Prediction:
+    """The prediction of the likeliest further member of a set that no person has rejected."""
+    rejected = answers.rejected_members(reading.entity.id, gap.path)
+    best = plan.further_members.best(reading.id, gap.path, rejected)
+    return Prediction(gap, NO_MEMBER) if best is None else member_prediction(gap, best)
 
 
 def member_prediction(gap: Gap, proposed: Proposed) -> Prediction:
