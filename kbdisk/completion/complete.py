@@ -10,16 +10,26 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.constraints import Consistency
-from kbdisk.completion.decide import ABSENT, INCOMPLETE_GROUP, Decider, Decision, Groups, MemberDecider, below
+from kbdisk.completion.decide import (
+    ABSENT,
+    INCOMPLETE_GROUP,
+    Decider,
+    Decision,
+    Groups,
+    MemberDecider,
+    below,
+    why_unnamed,
+)
 from kbdisk.completion.fields import AXIOM, LABEL, Field, overlaps
 from kbdisk.completion.gaps import Gap, known_properties, unlearnt_gaps
 from kbdisk.completion.plan import Plan, Planned
-from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch
+from kbdisk.completion.predict import NOT_LEARNT, Predicting, Watch, further_member
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.provenance import MEMBER, Provenance
 from kbdisk.completion.rules import RuleFiller, by_rule, confidence_of
@@ -34,7 +44,7 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.composites.base import split_kind
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, derived_values
-from kbdisk.styles.styles import Styles
+from kbdisk.styles.styles import SourceStyles
 from kbdisk.training.trained import Trained
 
 MIN_CONFIDENCE_OF_REVIEW = 0.1  # of a further member that is not written: less likely ones are in no review
@@ -96,7 +106,7 @@ class Completing(Iterator[Completion]):
         self.groups = Groups(self.schema, fillable)
         self.shapes = shapes
         self.shared_words = SharedWords(self.schema, self.config.only, self.decider.minimum)
-        self.member_decider = MemberDecider(plan.trained, plan.config, plan.further_members.calibration)
+        self.adds_predicted_members = False  # whether a predicted member was written so far
         self._add_summary_rows()
         self._known: dict[str, Counter[Path]] = {
             name: Counter() for name in self.fields
@@ -111,9 +121,9 @@ class Completing(Iterator[Completion]):
     # ------------------------------------------------------------ entity by entity
 
     def _complete_all(self) -> Iterator[Completion]:
-        styles = Styles.learn(self.schema, self._counted_entities())
-        placer = Placer(self.schema, styles.place, self.config.estimate)
-        self.rules = RuleFiller(self.schema, self.entities, self.config.fill)
+        self._count_shared()
+        placer = Placer(self.schema, SourceStyles(self.schema, self.entities).place, self.config.estimate)
+        self.rules = RuleFiller(self.schema, self.plan.known_readings, self.config.fill)
         self._learn_unique()
         self.consistency = Consistency(self.schema, self.shapes, self.entities)
         for planned, predictions in self.predicted:
@@ -121,7 +131,7 @@ class Completing(Iterator[Completion]):
         self._count_never_filled()
         are_mostly_unlike = 2 * self.summary.unlike > self.summary.entities + self.summary.strangers
         self.summary.measured = (self.decider_of_unlike if are_mostly_unlike else self.decider).measured()
-        if self.member_decider.keys and (measured := self.member_decider.measured()):
+        if self.adds_predicted_members and (measured := self.member_decider.measured()):
             self.summary.members_measured = measured.written
 
     def _complete(self, planned: Planned, predictions: Sequence[Prediction], placer: Placer) -> Completion:
@@ -203,7 +213,7 @@ class Completing(Iterator[Completion]):
                 return None
             return draft.decider.presence(prediction.gap, prediction.presence)
 
-        for ruled in self.rules.filled(draft.entity, class_name, reading.gaps, draft.closed, presence_at):
+        for ruled in self.rules.filled(reading, reading.gaps, draft.closed, presence_at):
             path, confidence = ruled.path, ruled.confidence
             if self.config.only and not any(overlaps(named, path) for named in self.config.only):
                 continue
@@ -333,33 +343,55 @@ class Completing(Iterator[Completion]):
 
     # ------------------------------------------------------------ further members of sets
 
+    @cached_property
+    def member_decider(self) -> MemberDecider:
+        """Decides on predicted members. Its calibration is fitted to all sets of the source, which takes some seconds."""
+        return MemberDecider(self.plan.trained, self.config, self.plan.further_members.calibration)
+
     def _add_members(self, draft: Draft, predictions: Sequence[Prediction], placer: Placer) -> None:
         """Add members to sets that have some: those that rules give, and a predicted one."""
         for prediction in predictions:
-            gap, decider = prediction.gap, self.member_decider
+            gap = prediction.gap
             row = self.summary.row(gap.field)
             new = list(self._members_by_rule(draft, gap))
-            if new and not self._put_members(draft, gap, new, placer):
+            if new and (problem := self._put_members(draft, gap, new, placer)):
+                row.members_held_back[problem] += 1
                 continue
             row.members += len(new)
             row.members_by_rule.update(member.rule for member in new)
+            unnamed = why_unnamed(gap, self.config)
+            if unnamed and not new:  # the reason of all such members, whether they are predicted or not
+                row.members_held_back[unnamed] += 1
+            if (
+                self.keeps_held_back and unnamed and prediction.why_not == unnamed
+            ):  # it was not predicted, and a review shows it
+                prediction = further_member(self.plan, self.answers, draft.reading, gap)
+            if prediction.why_not:
+                if not (new or unnamed):
+                    row.members_held_back[prediction.why_not] += 1
+                continue
+            decider = self.member_decider
             decision = decider.decided(prediction)
             why_not = decision.why_not or decider.not_asked(gap) or gap.field.why_not
             given = [member.value for member in new]
             members = [value for value in decision.prediction.leaves.values() if value not in given]
-            if prediction.why_not or not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
-                if not given:
+            if not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
+                if not (given or unnamed):
                     row.members_held_back[why_not] += 1
                 continue
             [value] = members
             member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
-            if self._put_members(draft, gap, [*new, member], placer, why_not):
+            problem = self._put_members(draft, gap, [*new, member], placer, why_not)
+            if problem and not unnamed:
+                row.members_held_back[problem] += 1
+            elif not problem:
                 row.members += 1
                 decider.keys.add(decider.key(prediction))
+                self.adds_predicted_members = True
 
     def _members_by_rule(self, draft: Draft, gap: Gap) -> Iterator[Member]:
         """The members that inverse links give."""
-        if self.member_decider.not_asked(gap) or gap.field.why_not:
+        if self.decider.not_asked(gap) or gap.field.why_not:
             return
         rejected = self.answers.rejected_members(draft.entity.id, gap.path)
         class_name, id = draft.reading.class_name, draft.reading.id
@@ -368,23 +400,19 @@ class Completing(Iterator[Completion]):
             if correctness >= self.decider.minimum and value not in rejected:
                 yield Member(value, 1.0, correctness, False, by_rule(rule))
 
-    def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> bool:
-        """Whether the last of some further members was put behind the given ones; with `why_not` it is held back."""
-        row = self.summary.row(gap.field)
+    def _put_members(self, draft: Draft, gap: Gap, new: Sequence[Member], placer: Placer, why_not: str = "") -> str:
+        """Put further members behind the given ones; with `why_not` hold them back. Returns why the last is not written, if so."""
         try:
             filled = placer.place_members(draft.entity, gap, new)
             self.answers.refuse_rejected(draft.entity, filled)
         except ValueError as error:  # it has no place, or a person has rejected it
-            row.members_held_back[str(error)] += 1
-            return False
+            return str(error)
         if not why_not:
             draft.filled |= filled
-            return True
-        row.members_held_back[why_not] += 1
-        if self.keeps_held_back:
+        elif self.keeps_held_back:
             path, value = list(filled.items())[-1]
             draft.held_back[path] = value, why_not
-        return False
+        return why_not
 
     # ------------------------------------------------------------ formulas
 
@@ -423,14 +451,12 @@ class Completing(Iterator[Completion]):
 
     # ------------------------------------------------------------ counts over all entities
 
-    def _counted_entities(self) -> Iterator[Entity]:
-        """The entities, each counted for the shared words and for the groups of properties."""
-        for entity in self.entities:
-            known = self.schema.class_of(entity)
-            if known is not None:
-                self.shared_words.add(known.name, entity.tree)
-                self.groups.count(known.name, {path for path in self.groups.paths(known.name) if _has(entity, path)})
-            yield entity
+    def _count_shared(self) -> None:
+        """Count the shared words and the groups of properties of all entities."""
+        for reading in self.plan.known_readings:
+            class_name, entity = reading.class_name, reading.entity
+            self.shared_words.add(class_name, entity.tree)
+            self.groups.count(class_name, {path for path in self.groups.paths(class_name) if _has(entity, path)})
 
     def _add_summary_rows(self) -> None:
         """Add the rows of the summary in the order of the schema."""
@@ -495,14 +521,20 @@ def predicting_writable_gaps(
 ) -> Predicting:
     """Predicting for the gaps that the plan's thresholds may write, which takes less time than for all.
 
-    Some may be written where the entity is unlike the training data, and others where it is like it.
+    Some may be written where the entity is unlike the training data, and others where it is like it. Rules need the presence
+    of their properties in any case.
     """
     like, unlike = (Decider(plan.trained, plan.config, calibration) for calibration in calibrations or (None, None))
+    ruled = {rule.target for rule in plan.schema.rules or ()}
+
+    def why_never(gap: Gap) -> str:
+        return "" if gap.path in ruled else unlike.never(gap) and like.never(gap)
 
     def why_not(gap: Gap, presence: float | None) -> str:
         return unlike.skips(gap, presence) and like.skips(gap, presence)
 
-    return Predicting(plan, shapes, why_not=why_not, answers=answers, watch=watch)
+    by_presence = why_not if like.skips_by_presence else None
+    return Predicting(plan, shapes, why_never=why_never, why_not=by_presence, answers=answers, watch=watch)
 
 
 def complete(

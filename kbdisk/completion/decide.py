@@ -198,21 +198,32 @@ class Decider:
         """The reason of a gap without a place for a value where only asked gaps are filled; else empty."""
         return NOT_ASKED if self.config.fill == "asked" and not gap.asked else ""
 
+    @property
+    def skips_by_presence(self) -> bool:
+        """Whether a gap may need no prediction because its value is probably absent."""
+        return self.minimum > 0
+
+    def never(self, gap: Gap) -> str:
+        """The reason why no statement about a gap could be written, whatever its presence; empty where one could."""
+        return self.not_asked(gap) or self.why_not(self._lead_key(gap))
+
     def skips(self, gap: Gap, presence: float | None) -> str:
         """The reason why a gap needs no prediction, as no statement about it could be written; empty where one could."""
-        if not_asked := self.not_asked(gap):
-            return not_asked
-        key = self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
+        if never := self.never(gap):
+            return never
+        key = self._lead_key(gap)
         threshold = self.threshold(key)
-        if why_not := self.why_not(key):
-            return why_not
         return ABSENT if threshold is not None and self.presence(gap, presence, key) < threshold else ""
+
+    def _lead_key(self, gap: Gap) -> Key:
+        """The property by which a gap is decided on before a statement is made."""
+        return self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
 
     def presence(self, gap: Gap, presence: float | None, key: Key | None = None) -> float:
         """The calibrated probability that an entity has the value that a gap lacks; `key` is that of a statement about it."""
         if gap.parts or (gap.field.schema_property.required and not gap.is_member):
             return 1.0
-        key = key or self.codec.learnt_as(gap.field.class_name, gap.field.lead or gap.field.path)
+        key = key or self._lead_key(gap)
         return self.calibration.presence(key, presence, gap.field.class_name, has_place=gap.asked)
 
     def decided(self, prediction: Prediction) -> Decision:
@@ -255,12 +266,18 @@ class MemberDecider(Decider):
 
     def _decided(self, prediction: Prediction) -> Decision:
         decision, gap = super()._decided(prediction), prediction.gap
-        if decision.why_not or gap.field.why_not or any(overlaps(named, gap.path) for named in self.config.only):
+        if decision.why_not or gap.field.why_not:
             return decision
-        return replace(decision, why_not=FURTHER_MEMBER)
+        return replace(decision, why_not=why_unnamed(gap, self.config))
 
     def key(self, prediction: Prediction) -> Key:
         return member_key(self.codec, prediction.gap.field.class_name, prediction.gap.path)
+
+
+def why_unnamed(gap: Gap, config: CompletionConfig) -> str:
+    """The reason why no predicted member of a set is written; empty where `only` names its property."""
+    is_named = any(overlaps(named, gap.path) for named in config.only)
+    return "" if is_named else gap.field.why_not or FURTHER_MEMBER
 
 
 def calibration_of(trained: Trained) -> Calibration:

@@ -105,16 +105,18 @@ class Fields:
         }
 
     def open_places(
-        self, leaves: Mapping[Path, object], only: Path | None = None
+        self, leaves: Mapping[Path, object], above: Collection[Path], only: Path | None = None
     ) -> Iterator[tuple[Path, Sequence[OpenPlace]]]:
-        """Each property, in the order of the schema, with its places that `leaves`, the known ones of an entity, leave open.
+        """Each property, in the order of the schema, with its places that an entity's known `leaves` leave open.
 
-        `only`: of this property alone.
+        `above` are the paths that some of the leaves are below; `only`: of this property alone.
         """
-        beginnings = {leaf[:length] for leaf in leaves for length in range(1, len(leaf) + 1)}
         for top in self._spots_of_properties if only is None else [only]:
-            is_known = top in beginnings
-            yield top, _open_places(self._spots_of_properties[top], leaves) if is_known else self._unknown_properties[top]
+            is_unknown = top not in leaves and top not in above
+            yield (
+                top,
+                self._unknown_properties[top] if is_unknown else _open_places(self._spots_of_properties[top], leaves),
+            )
 
     @cached_property
     def _spots_of_properties(self) -> Mapping[Path, Sequence[Spot]]:

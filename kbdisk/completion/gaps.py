@@ -14,6 +14,8 @@ from kbdisk.entity import Entity, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites.quantity import BARE
 from kbdisk.schemas.schema import Class
 
+NO_SLOTS: frozenset[int] = frozenset()
+
 
 @dataclass(eq=False)
 class Gap:
@@ -41,12 +43,12 @@ def gaps_of(
     named = set(ASKS["gaps"](reading, table))
     above_known = {leaf[:length] for leaf in leaves for length in range(1, len(leaf))}
     gaps: list[Gap] = []
-    for top, places in fields.open_places(leaves, only):
+    for top, places in fields.open_places(leaves, above_known, only):
         for field, path, spots in places if top not in closed else ():
             if made and any(are_nested(path, filled) for filled in made):
                 continue
-            asked = {spot.slot for spot in spots if spot.slot in named} if named else set()
-            bare = leaves.get((*path, *BARE))
+            asked = {spot.slot for spot in spots if spot.slot in named} if named else NO_SLOTS
+            bare = leaves.get((*path, *BARE)) if path in above_known else None
             gaps.append(Gap(field, path, bool(asked), path in above_known, spots, asked, bare))
     return gaps
 

@@ -57,7 +57,7 @@ def why_member(trained: Trained, entity: Entity, path: Path, entities: Sequence[
         entity.id, entity.label, gap.field.class_name, path, "link", None, None, None, None,
         given=given, given_by=by, is_hidden=by == "source",
     )  # fmt: skip
-    filler = RuleFiller(trained.schema, others, "likely")
+    filler = RuleFiller(trained.schema, plan.known_readings, "likely")
     for member, rule in filler.members(planned.reading.id, gap.field.class_name, set_path, gap.members):
         if given in (None, member):
             reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)

@@ -77,7 +77,7 @@ class Plan(Iterable[Planned]):
         """The values of each entity as the model reads them; None where the schema has no class for it."""
         return [read(self.schema, entity) for entity in self.entities]
 
-    @property
+    @cached_property
     def known_readings(self) -> Sequence[Reading]:
         """The readings of the entities that the schema has a class for."""
         return [reading for reading in self.readings if reading is not None]

@@ -1,7 +1,7 @@
 """Predict: values and confidences for the gaps of a plan, by the network and the experts. Nothing is decided here.
 
 Entities are read some hundred at a time and predicted in batches. For each batch a first pass of the network has the presence of
-each gap, and one about the gaps that presence does not rule out has the confidence of each value, from the given values alone.
+each gap that may be written, and one about the gaps that presence does not rule out has the confidence of each value, from the given values alone.
 Where all gaps are filled these are one pass. Then values are predicted pass by pass. By default the first of these passes has
 all but the later parts of composites.
 
@@ -14,7 +14,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from torch import Generator, Tensor
 from kbdisk.completion.answers import Answers
 from kbdisk.completion.config import MAX_PASSES, CompletionConfig
 from kbdisk.completion.constraints import Consistency, Restriction
-from kbdisk.completion.decide import calibration_of
+from kbdisk.completion.decide import calibration_of, why_unnamed
 from kbdisk.completion.fields import Field, Fields
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.members import Proposed
@@ -39,6 +39,7 @@ from kbdisk.data.dataset import CHUNK, Batch, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
+from kbdisk.data.parse import Reading
 from kbdisk.data.slots import Slot
 from kbdisk.entity import Path, show
 from kbdisk.evaluation.intervals import Levels
@@ -67,6 +68,18 @@ ALL_LABELS_TAKEN = "every label that is known is taken: no two entities have the
 
 Watch = Callable[[int, int], None]  # how many entities are done, of how many
 WhyNot = Callable[[Gap, "float | None"], str]  # (gap, presence) -> a reason, or nothing
+WhyNever = Callable[[Gap], str]  # gap -> a reason that does not depend on its presence, or nothing
+
+
+class AskedEntity(NamedTuple):
+    """An entity with those of its gaps for which the model is asked."""
+
+    reading: Reading
+    gaps: Sequence[Gap]
+
+
+def _no_reason(gap: Gap) -> str:
+    return ""
 
 
 class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
@@ -81,19 +94,24 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         plan: Plan,
         shapes: Schema | None = None,
         *,
+        why_never: WhyNever | None = None,
         why_not: WhyNot | None = None,
         answers: Answers | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """`why_not` says of a gap, by its presence, why nothing is predicted for it; None: a value is predicted for each."""
+        """`why_never` says of a gap why nothing is predicted for it; None: all gaps are predicted.
+
+        `why_not` says of another gap, by its presence, why no value is predicted for it; None: one is predicted for each.
+        """
         self.plan, self.shapes, self.why_not, self.watch = plan, shapes, why_not, watch
+        self.covers_all_gaps = why_never is None  # other thresholds need no new prediction
+        self.why_never = why_never or _no_reason
         self.answers = answers or Answers()
         self.trained, self.config = plan.trained, plan.config
         self.schema, self.codec = plan.schema, plan.codec
 
     def __iter__(self) -> Iterator[tuple[Planned, list[Prediction]]]:
         max_leaves = max((len({spot.path for spot in fields.spots}) for fields in self.plan.fields.values()), default=1)
-        evidence = self._evidence()
         predictor = GapPredictor(
             self.trained,
             self.config,
@@ -106,63 +124,68 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         total = self.plan.total if self.watch is not None else 0
         rest, done, batch_number = iter(self.plan), 0, 0
         while chunk := list(islice(rest, ENTITIES_IN_MEMORY)):
-            predicted: dict[int, list[Prediction]] = {}  # by row
-            for batch, in_batch in self._batches([planned for planned in chunk if planned.is_completed], evidence):
-                ids = [planned.reading.id for planned in in_batch if planned.reading is not None]
-                gaps = [planned.gaps for planned in in_batch]
-                restrictions = [self._restrictions(planned, consistency) for planned in in_batch]
-                predictions = predictor.predict(batch, ids, gaps, batch_number, restrictions)
+            predicted: dict[Gap, Prediction] = {}
+            for batch, in_batch in self._batches(list(self._asked(chunk))):
+                ids = [asked.reading.id for asked in in_batch]
+                gaps = [asked.gaps for asked in in_batch]
+                restrictions = [self._restrictions(asked, consistency) for asked in in_batch]
+                for of_entity in predictor.predict(batch, ids, gaps, batch_number, restrictions):
+                    predicted |= {prediction.gap: prediction for prediction in of_entity}
                 batch_number += 1
-                predicted |= {planned.row: of_entity for planned, of_entity in zip(in_batch, predictions, strict=True)}
             for planned in chunk:
-                yield planned, [*predicted.get(planned.row, []), *self._further_members(planned)]
+                of_gaps = (predicted.get(gap) or Prediction(gap, self.why_never(gap)) for gap in planned.gaps)
+                yield planned, [*of_gaps, *self._further_members(planned)]
             done += len(chunk)
             if self.watch is not None:
                 self.watch(done, total)
 
+    def _asked(self, chunk: Iterable[Planned]) -> Iterator[AskedEntity]:
+        """The entities of which the model is asked for some gap."""
+        for planned in chunk:
+            gaps = [gap for gap in planned.gaps if not self.why_never(gap)]
+            if gaps and planned.reading is not None:
+                yield AskedEntity(planned.reading, gaps)
+
     def _further_members(self, planned: Planned) -> Iterator[Prediction]:
-        """The predictions for the sets of an entity that have members."""
+        """The predictions for the sets of an entity that have members. Where some gaps suffice, for sets that `only` names."""
         if planned.reading is None:
             return
         for gap in planned.sets:
-            rejected = self.answers.rejected_members(planned.entity.id, gap.path)
-            best = self.plan.further_members.best(planned.reading.id, gap.path, rejected)
-            yield Prediction(gap, NO_MEMBER) if best is None else member_prediction(gap, best)
+            if not self.covers_all_gaps and (unnamed := why_unnamed(gap, self.config)):
+                yield Prediction(gap, unnamed)
+            else:
+                yield further_member(self.plan, self.answers, planned.reading, gap)
 
-    def _batches(self, asked: Sequence[Planned], evidence: Evidence | None) -> Iterator[tuple[Batch, list[Planned]]]:
-        """The entities in batches, each with its entities. Those in which nothing is asked are left out."""
-        encoded: list[Planned] = []
-        encoding = Encoding(self.codec.index, lambda reading, table: _slots(encoded[-1].gaps), evidence)
-        for planned in asked:
-            assert planned.reading is not None
-            encoded.append(planned)
-            encoding.add(planned.reading)
+    def _batches(self, asked: Sequence[AskedEntity]) -> Iterator[tuple[Batch, list[AskedEntity]]]:
+        """The entities in batches, each with its entities."""
+        if not asked:
+            return
+        encoded: list[AskedEntity] = []
+        encoding = Encoding(self.codec.index, lambda reading, table: _slots(encoded[-1].gaps), self._evidence)
+        for entity in asked:
+            encoded.append(entity)
+            encoding.add(entity.reading)
         tokens = encoding.tokens().to(self.trained.device)
         size = max(CHUNK // (1 + self.config.draws), CHUNK // 16)
         cost = torch.where(tokens.known, GIVEN_COST, 1.0)
         costs = cost.new_zeros(len(tokens)).index_add_(0, tokens.owner, cost)
         for places, batch in batches(tokens, size, costs=costs):
-            in_batch = [asked[place] for place in places]
-            if any(planned.gaps for planned in in_batch):
-                yield batch, in_batch
+            yield batch, [asked[place] for place in places]
 
-    def _restrictions(self, planned: Planned, consistency: Consistency) -> dict[Path, list[Restriction]]:
+    def _restrictions(self, asked: AskedEntity, consistency: Consistency) -> dict[Path, list[Restriction]]:
         """The values that the gaps of an entity may get, by their paths."""
-        restrictions = consistency.restrictions(planned.entity, planned.gaps) if consistency.demands else {}
-        for path, of_gap in self.answers.restrictions(planned.entity, planned.gaps).items():
+        entity = asked.reading.entity
+        restrictions = consistency.restrictions(entity, asked.gaps) if consistency.demands else {}
+        for path, of_gap in self.answers.restrictions(entity, asked.gaps).items():
             restrictions.setdefault(path, []).extend(of_gap)
         return restrictions
 
+    @cached_property
     def _evidence(self) -> Evidence | None:
         """The features that come over links, where the model has any."""
         if not self.codec.index.over:
             return None
         return self.codec.evidence(Graph.read(self.schema, self.plan.known_readings))
-
-    @property
-    def covers_all_gaps(self) -> bool:
-        """Whether all gaps are predicted, so that other thresholds need no new prediction."""
-        return self.why_not is None
 
     def about(self) -> dict[str, Any]:
         """What the predictions depend on: the source, the model, the options; and where not all gaps are asked, the thresholds."""
@@ -178,6 +201,13 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             **{name: getattr(config, name) for name in same},
             "thresholds": thresholds,
         }
+
+
+def further_member(plan: Plan, answers: Answers, reading: Reading, gap: Gap) -> Prediction:
+    """The prediction of the likeliest further member of a set that no person has rejected."""
+    rejected = answers.rejected_members(reading.entity.id, gap.path)
+    best = plan.further_members.best(reading.id, gap.path, rejected)
+    return Prediction(gap, NO_MEMBER) if best is None else member_prediction(gap, best)
 
 
 def member_prediction(gap: Gap, proposed: Proposed) -> Prediction:

@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 
 from kbdisk.completion.decide import ABSENT, below
 from kbdisk.completion.missingness import ALL_HAVE_IT, MissingnessTree, Sample, one_leaf
-from kbdisk.entity import Date, Entity, Link, Path, Quantity, Text
-from kbdisk.experts.rule_columns import values_of
+from kbdisk.data.parse import Reading
+from kbdisk.entity import Date, Link, Path, Quantity, Text
+from kbdisk.experts.rule_columns import values_in
 from kbdisk.schemas import rules as schema_rules
 from kbdisk.schemas.composites.base import apply_kind
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -82,7 +83,7 @@ def no_presence(path: Path) -> float | None:
 class RuleFiller:
     """Applies the rules of a schema to the entities of a source."""
 
-    def __init__(self, schema: Schema, entities: Iterable[Entity], fill: str) -> None:
+    def __init__(self, schema: Schema, readings: Iterable[Reading], fill: str) -> None:
         self.schema, self.fill = schema, fill
         self.rules = [rule for rule in schema.rules or () if rule.kind != "transitive"]
         self._tables: dict[Rule, dict[Any, Counter[Any]]] = {rule: defaultdict(Counter) for rule in self.rules if rule.kind == "determined"}  # fmt: skip
@@ -103,25 +104,26 @@ class RuleFiller:
             if known.unique
         }
         if self.rules:
-            for entity in entities:
-                self._read(entity)
+            for reading in readings:
+                self._read(reading)
 
     def filled(
         self,
-        entity: Entity,
-        class_name: str,
+        reading: Reading,
         gaps: Collection[Path],
         closed: Collection[Path],
         presence_at: PresenceAt = no_presence,
     ) -> Iterator[Ruled]:
-        """The values that the rules give for an entity of a class. `gaps` are places without a value."""
-        if not self.rules:
-            return
-        values = values_of(self.schema, entity)
-        given = dict(values)
-        id, ruled = self.schema.id_of(entity), dict[Path, Ruled]()
+        """The values that the rules give for an entity. `gaps` are places without a value."""
+        id, class_name, ruled = reading.id, reading.class_name, dict[Path, Ruled]()
         properties = self.schema.classes[class_name].properties
-        waiting = [rule for rule in self.rules if self._may_fill(rule, class_name, properties, values, gaps, closed)]
+        waiting = [
+            rule for rule in self.rules if self._may_fill(rule, class_name, properties, reading.values, gaps, closed)
+        ]
+        if not waiting:
+            return
+        given = values_in(self.schema, reading)
+        values = dict(given)
         for _ in range(MAX_ROUNDS):
             is_filled = False
             for rule in waiting:
@@ -243,26 +245,22 @@ class RuleFiller:
 
     # ------------------------------------------------------------ the given values of all entities
 
-    def _read(self, entity: Entity) -> None:
-        entity_class = self.schema.class_of(entity)
-        if entity_class is None:
-            return
-        values = values_of(self.schema, entity)
-        self._take_into_sample(entity_class.name, values)
-        id = self.schema.id_of(entity)
+    def _read(self, reading: Reading) -> None:
+        id, class_name, values = reading.id, reading.class_name, values_in(self.schema, reading)
+        self._take_into_sample(class_name, values)
         for path, taken in self._taken.items():
             if path in values:
                 taken.add(plain(values[path]))
         for rule in self.rules:
             if rule.kind == "determined":
-                self._read_determined(rule, entity_class.name, values)
+                self._read_determined(rule, class_name, values)
             elif rule.kind == "linked":
                 value = value_at(values, rule.of[1])
                 if value is not None:
                     self._values[id][rule.of[1]] = value
-                self._count(rule, entity_class.name, values, _applies(rule, values))
+                self._count(rule, class_name, values, _applies(rule, values))
             elif rule.kind != "inverse":
-                self._count(rule, entity_class.name, values, _applies(rule, values))
+                self._count(rule, class_name, values, _applies(rule, values))
         for path, back in self._back.items():
             links = value_at(values, path)
             for link in links if isinstance(links, list) else (links,):

@@ -287,7 +287,7 @@ class Trial:
         if key not in self._hidden_gaps:
             top, length = field.top, len(field.top)
             of_property = {leaf_path: leaf for leaf_path, leaf in reading.leaves.items() if leaf_path[:length] == top}
-            opened = without(reading._replace(leaves=of_property), path)  # no other property tells what is open in this one
+            opened = without(reading._replace(leaves=of_property), path)  # what is open in it no other property tells
             self._hidden_gaps[key] = tuple(gap for gap in self._gaps_in(opened, top) if gap.path == path)
         return self._hidden_gaps[key]
 

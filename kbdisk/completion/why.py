@@ -145,15 +145,15 @@ class Question:
         if not any(rule.target == self.property_path for rule in self.schema.rules or ()):
             return None
         hidden = self._without_value()
+        reading = read(self.schema, hidden)
+        assert reading is not None
         source_entities = (hidden if other.id == self.entity.id else other for other in self.entities or [hidden])
-        rule_filler = RuleFiller(self.schema, source_entities, "likely")
+        rule_filler = RuleFiller(self.schema, read_all(self.schema, source_entities), "likely")
         is_asked = bool(self.given_by) or self.property_path in self.reading.gaps
         made = {path[:length] for path in hidden.made or () for length in range(1, len(path) + 1)}
         closed = {*self.reading.occupied, *self.reading.absent, *made} - {self.property_path}
         gaps = [*self.reading.gaps, *([self.property_path] if is_asked else [])]
-        for ruled in rule_filler.filled(
-            hidden, self.schema_class.name, gaps, closed, partial(self._presence_at, hidden)
-        ):
+        for ruled in rule_filler.filled(reading, gaps, closed, partial(self._presence_at, reading)):
             if ruled.path == self.property_path:
                 rule = ruled.rule
                 reason = RuleReason(rule.text, rule.kind, rule.support, rule.exceptions)
@@ -161,11 +161,10 @@ class Question:
                 return replace(exact, held_back=ruled.why_not(THRESHOLD))
         return None
 
-    def _presence_at(self, hidden: Entity, path: Path) -> float | None:
+    def _presence_at(self, hidden: Reading, path: Path) -> float | None:
         """The model's presence of a property of the entity without the property that is asked; None where it predicts none."""
-        fields, reading = fields_of(self.codec, CompletionConfig())[self.schema_class.name], read(self.schema, hidden)
-        assert reading is not None
-        gaps = gaps_of(fields, reading, self.codec.index.tables[self.schema_class.name], None)
+        fields = fields_of(self.codec, CompletionConfig())[self.schema_class.name]
+        gaps = gaps_of(fields, hidden, self.codec.index.tables[self.schema_class.name], None)
         gap = next((gap for gap in gaps if gap.path == path and gap.field.top == path), None)
         if gap is None:
             return None

@@ -29,6 +29,7 @@ class Reading(NamedTuple):
     gaps: list[Path]  # places without a value
     occupied: list[Path]  # properties with something that is no known value: it exists, or does not fit the schema
     absent: list[Path]  # properties known not to exist
+    values: dict[Path, Any]  # known values of whole properties, ignored ones included, in the forms of their kinds
     entity: Entity
 
 
@@ -45,9 +46,11 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
     entity_class = schema.class_of(entity)
     if entity_class is None:
         return None
-    reading = Reading(schema.id_of(entity), entity_class.name, entity.classes, {}, [], [], [], entity)
+    reading = Reading(schema.id_of(entity), entity_class.name, entity.classes, {}, [], [], [], {}, entity)
     misfits: list[Misfit] = []
     for path, property, value in schema.applied(entity_class, entity, misfits):
+        if value is not None and not isinstance(value, Known):
+            reading.values[path] = value
         if property.role == "ignore":
             continue
         if isinstance(value, Known):

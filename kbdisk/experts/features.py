@@ -281,8 +281,8 @@ class OneHotFeatures:
         kept = sorted(columns, reverse=True)[:most]
         if words and TEXT in batch.spans:
             kept += _words(batch)[: max(most - len(kept), 0)]
-        kept = sorted((slot, label) for _, slot, label in kept)
-        slot, label = torch.tensor(kept, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
+        pairs = sorted((slot, label) for _, slot, label in kept)
+        slot, label = torch.tensor(pairs, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
         return cls(slot.contiguous(), label.contiguous())
 
 

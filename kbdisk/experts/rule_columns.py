@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kbdisk.data.parse import Reading
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 from kbdisk.entity import Known as Marked
 from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Links, Match, Table, search
@@ -149,6 +150,12 @@ def values_of(schema: Schema, entity: Entity) -> dict[Path, Any]:
         for path, property, value in schema.applied(entity_class, entity)
         if value is not None and not isinstance(value, Marked)
     }
+
+
+def values_in(schema: Schema, reading: Reading) -> dict[Path, Any]:
+    """The values of `values_of`, of an entity that was read."""
+    properties = schema.classes[reading.class_name].properties
+    return {path: _linked(properties[path].kind, value) for path, value in reading.values.items()}
 
 
 def _linked(kind: Any, value: Any) -> Any:

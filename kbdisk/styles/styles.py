@@ -7,9 +7,11 @@ EACH for any place in a list or map. Where a value is given in part, the given p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 from kbdisk.entity import NOVALUE, Coordinate, Entity, Known, Link, Path, Tree, at, show, with_values
@@ -54,6 +56,17 @@ class Styles:
                     counts[name, path] += 1
                     habits[name].observe(path, property.kind, at(entity.tree, path))
         return cls(schema, habits)
+
+    @classmethod
+    def learn_property(cls, schema: Schema, entity_class: Class, path: Path, entities: Iterable[Entity]) -> Styles:
+        """Observe the first values of one property, as they were read, in entities of its class."""
+        property, habits = entity_class.properties[path], ClassHabits()
+        having = (
+            entity for entity in entities if path[0] in entity.tree and _has_value(schema, property, entity, path)
+        )
+        for entity in islice(having, MAX_OBSERVED_VALUES):
+            habits.observe(path, property.kind, at(entity.tree, path))
+        return cls(schema, {entity_class.name: habits})
 
     def place(self, entity: Entity, path: Path, value: Any) -> Put:
         """Raw values by their paths in an entity as it was read, which give a property a value in the form of its siblings.
@@ -134,6 +147,60 @@ class Styles:
             raise ValueError(f"{after!r} would be read as a gap")
         if not holds(property.kind, read, value):
             raise ValueError(f"{after!r} would be read as something else")
+
+
+class SourceStyles:
+    """The styles of a source that places values as `Styles.learn` would, but learns a property when a value is first placed there.
+
+    Most completions write values of few properties.
+    """
+
+    def __init__(self, schema: Schema, entities: Sequence[Entity]) -> None:
+        self.schema, self.entities = schema, entities
+        self._of_property: dict[tuple[str, Path], Styles] = {}  # by class and path
+
+    def place(self, entity: Entity, path: Path, value: Any) -> Put:
+        """Raw values by their paths in an entity as it was read; see `Styles.place`."""
+        entity_class = self.schema.class_of(entity)
+        if entity_class is None or path not in entity_class.properties:
+            return self._of_all.place(entity, path, value)
+        key = entity_class.name, path
+        if key not in self._of_property:
+            self._of_property[key] = self._learn(entity_class, path)
+        return self._of_property[key].place(entity, path, value)
+
+    def _learn(self, entity_class: Class, path: Path) -> Styles:
+        """The styles of one property; of all properties where it is written as others of its kind, as no value of it was observed."""
+        styles = Styles.learn_property(self.schema, entity_class, path, self._entities_of[entity_class.name])
+        habits = styles.habits[entity_class.name]
+        inner_kinds = _single_kinds(path, entity_class.properties[path].kind)
+        is_complete = all(habits.at(inner).forms or not style_of(kind).shared for inner, kind in inner_kinds)
+        return styles if is_complete else self._of_all
+
+    @cached_property
+    def _of_all(self) -> Styles:
+        return Styles.learn(self.schema, self.entities)
+
+    @cached_property
+    def _entities_of(self) -> Mapping[str, Sequence[Entity]]:
+        """The entities of each class."""
+        by_class: dict[str, list[Entity]] = {name: [] for name in self.schema.classes}
+        for entity in self.entities:
+            if (entity_class := self.schema.class_of(entity)) is not None:
+                by_class[entity_class.name].append(entity)
+        return by_class
+
+
+def _single_kinds(path: Path, kind: Kind) -> Iterator[tuple[Path, Kind]]:
+    """The kinds of single values in a value of a kind, with the paths of their habits."""
+    match kind:
+        case Set():
+            yield from _single_kinds((*path, EACH), kind.of)
+        case Listed() | Mapped():
+            for name, inner in kind.fields.items():
+                yield from _single_kinds((*path, EACH, name) if name else (*path, EACH), inner)
+        case _:
+            yield path, kind
 
 
 def _has_value(schema: Schema, property: Property, entity: Entity, path: Path) -> bool:

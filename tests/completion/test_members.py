@@ -15,6 +15,7 @@ from kbdisk.api.train import run_of, untrained_model
 from kbdisk.completion.answers import REJECTED, Answer, Answers
 from kbdisk.completion.complete import complete
 from kbdisk.completion.decide import FURTHER_MEMBER
+from kbdisk.completion.fields import CLASS
 from kbdisk.completion.members import (
     EXCEPTIONS,
     MAX_MISSING,
@@ -78,6 +79,15 @@ def test_predicted_members_are_held_back_where_their_property_is_not_named(rdf):
         assert ("skill", 2) not in completion.filled
         assert completion.held_back["skill", 2][1] == FURTHER_MEMBER
     assert completing.summary.members == 0
+
+
+def test_no_members_are_predicted_where_they_could_not_be_written(rdf, monkeypatch):
+    monkeypatch.setattr(LinearAutoencoder, "fit", None)
+    completing = complete(*rdf)
+    filled_of(completing)
+    reasons = {reason for row in completing.summary.rows.values() for reason in row.members_held_back}
+    assert reasons == {FURTHER_MEMBER, CLASS}
+    assert completing.summary.members_measured is None
 
 
 def test_sets_of_labels_are_completed_too(json_persons):

@@ -12,6 +12,7 @@ from tables import for_each
 from kbdisk.completion import rules as rule_module
 from kbdisk.completion.decide import ABSENT
 from kbdisk.completion.rules import RuleFiller, no_presence
+from kbdisk.data.parse import read_all
 from kbdisk.entity import NOVALUE, Date, Entity, Link, Quantity
 from kbdisk.schemas.yaml import loads
 
@@ -41,7 +42,8 @@ def filled(rules, *trees, fill="all", gaps=(), presence_at=no_presence):
     schema = loads(SCHEMA + "".join(f"  - {{{rule}}}\n" for rule in rules))
     entities = [Entity(f"e{n}", tree, ("Thing",)) for n, tree in enumerate(trees)]
     closed = {(key,) for key, value in trees[0].items() if value is NOVALUE}
-    found = RuleFiller(schema, entities, fill).filled(entities[0], "Thing", gaps, closed, presence_at)
+    readings = list(read_all(schema, entities))
+    found = RuleFiller(schema, readings, fill).filled(readings[0], gaps, closed, presence_at)
     return {one.path[0]: (one.value, round(one.confidence, 3)) for one in found}
 
 
@@ -200,8 +202,8 @@ def test_what_the_schema_requires_is_there_whatever_others_lack():
     required = SCHEMA.replace("year: {kind: number,", "year: {kind: number, required: true,")
     schema = loads(f"{required}  - {{{SECOND}}}\n")
     trees = [IN_A, *copies(200, lambda tree, rng: tree["country"] == "A")]
-    entities = [Entity(f"e{n}", tree, ("Thing",)) for n, tree in enumerate(trees)]
-    [ruled] = RuleFiller(schema, entities, "likely").filled(entities[0], "Thing", (), ())
+    readings = list(read_all(schema, (Entity(f"e{n}", tree, ("Thing",)) for n, tree in enumerate(trees))))
+    [ruled] = RuleFiller(schema, readings, "likely").filled(readings[0], (), ())
     assert ruled.presence == 1
 
 

@@ -26,6 +26,7 @@ from kbdisk.leaves.set import (
     SetEncoder,
     log_symmetric_polynomial,
     subset_sums,
+    subset_totals,
 )
 from kbdisk.schemas.kinds import Category, Link, Set
 
@@ -83,9 +84,22 @@ def test_sums_over_subsets_are_those_of_enumeration_at_any_scale():
     for scale in (0.1, 10, 300):
         logits = scale * torch.randn(4, LABELS, dtype=torch.float64)
         total = subset_sums(logits, LABELS).total
+        torch.testing.assert_close(subset_totals(logits, LABELS), total)
         for size in range(LABELS + 1):
             each = torch.stack([logits[:, list(members)].sum(1) for members in combinations(range(LABELS), size)])
             torch.testing.assert_close(total[:, size], each.logsumexp(0))
+
+
+def test_totals_over_subsets_say_where_a_row_has_fewer_labels_and_have_the_gradients_of_the_sums():
+    logits = torch.tensor([[2.0, -torch.inf, -900.0, 1.0], [0.0, 800.0, -3.0, -800.0]], dtype=torch.float64)
+    exists = torch.tensor([[True] * 4 + [False] * 2, [True] * 5 + [False]])
+    gradients = []
+    for totals_of in (subset_totals, lambda logits, most: subset_sums(logits, most).total):
+        odds = logits.clone().requires_grad_()
+        totals = totals_of(odds, 5)
+        assert ((totals > LOG_ZERO / 2) == exists).all()
+        gradients += torch.autograd.grad(totals[exists].sum(), odds)
+    torch.testing.assert_close(*gradients)
 
 
 @settings(max_examples=examples(50))

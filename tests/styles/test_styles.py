@@ -41,7 +41,7 @@ from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.kinds import Text as TextLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
-from kbdisk.styles.styles import Styles
+from kbdisk.styles.styles import SourceStyles, Styles
 
 EXAMPLES = FilePath(__file__).parents[2] / "examples"
 P = ("p",)
@@ -190,9 +190,10 @@ def test_one_of_several_stands_in_a_list_where_the_others_do():
 
 def test_a_property_without_siblings_looks_like_others_of_its_kind():
     schema = of_one_class({P: Property(Day()), ("q",): Property(Day()), ("r",): Property(Amount("g"))})
-    styles = Styles.learn(schema, [Entity("a", {"q": "1999-02-03"})])
-    assert styles.place(Entity("b"), P, Date(2011, 3, 4)) == {P: "2011-03-04"}
-    assert styles.place(Entity("b"), ("r",), Quantity(5, "g")) == {("r",): Quantity(5, "g")}
+    entities = [Entity("a", {"q": "1999-02-03"})]
+    for styles in Styles.learn(schema, entities), SourceStyles(schema, entities):
+        assert styles.place(Entity("b"), P, Date(2011, 3, 4)) == {P: "2011-03-04"}
+        assert styles.place(Entity("b"), ("r",), Quantity(5, "g")) == {("r",): Quantity(5, "g")}
 
 
 def test_each_class_has_its_own_habits():
@@ -632,6 +633,10 @@ def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
         )
         for entity, missing in wanted.values()
     ]
+    source_styles = SourceStyles(schema, entities)
+    for entity, missing in wanted.values():
+        for path, value in missing.items():
+            assert source_styles.place(entity, path, value) == styles.place(entity, path, value)
     report = write(completions, tmp_path / "done.ttl")
     assert not report.unwritable
     assert report.written > 50
@@ -649,7 +654,7 @@ def test_a_json_file_with_values_taken_away_is_what_it_was_once_it_is_completed(
     (tmp_path / "whole.json").write_text(json.dumps(original))
     schema, draw = Schema.read(schema), random.Random(1)
     entities = list(load(tmp_path / "whole.json"))
-    styles, taken = Styles.learn(schema, entities), []
+    styles, taken = SourceStyles(schema, entities), []
     left = []
     for entity, record in zip(entities, original, strict=True):
         path, _, value = draw.choice([one for one in known(schema, entity) if one[0] != ("id",)])
