@@ -29,8 +29,8 @@ from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
 WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
-FILLING_FACTOR = 2.0  # seconds of reading, asking and writing all entities, for each second of setting up
-ALL_GAPS_FACTOR = 8.0  # seconds of predicting and writing a value, for each second of setting up a known one
+FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up
+ALL_GAPS_FACTOR = 6.0  # seconds of predicting and writing a value, for each second of setting up a known one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_SHARE_LEFT = 0.05  # of a budget, for training: with less, experts are left out
 KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took

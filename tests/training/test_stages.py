@@ -109,7 +109,7 @@ def test_stages_after_training_keep_most_of_their_time_whatever_came_before(monk
 
 
 def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely").left == pytest.approx(90 - 2 * 6)
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely").left == pytest.approx(90 - 1.25 * 6)
     assert planned(100.0, monkeypatch, set_up=90.0, fills="likely").left == pytest.approx(9 - 0.5 * 9)
     assert planned(100.0, monkeypatch, set_up=9.0).left == pytest.approx(90)
 
@@ -117,9 +117,9 @@ def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
 def test_filling_all_gaps_is_planned_by_their_number(monkeypatch):
     values = ValueCounts(known=2000, missing=500)
     assert planned(100.0, monkeypatch, set_up=9.0, fills="all", values=values).left == pytest.approx(
-        90 - 2 * 6 - 8 * 6 / 4
+        90 - 1.25 * 6 - 6 * 6 / 4
     )
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values).left == pytest.approx(90 - 2 * 6)
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values).left == pytest.approx(90 - 1.25 * 6)
 
 
 def test_the_plan_is_reported_before_training(monkeypatch):
@@ -127,7 +127,7 @@ def test_the_plan_is_reported_before_training(monkeypatch):
     values = ValueCounts(known=2000, missing=1500)
     planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values, report=lines.append, **AFTER)
     assert lines == [
-        "plan: 9 s before training, 62 s of training, 16 s of measuring the model, about 12 s for 1,500 gaps"
+        "plan: 9 s before training, 66 s of training, 16 s of measuring the model, about 8 s for 1,500 gaps"
     ]
     planned(100.0, monkeypatch, set_up=9.0, report=lines.append)
     assert lines[1] == "plan: 9 s before training, 90 s of training"
