@@ -158,6 +158,9 @@ class Aggregates:
         self._leaves = {
             self._source(name, path): self._leaf_of(name, path) for name, own in self.numbers.items() for path in own
         }
+        self._bounds = {
+            number: bounds_of(leaf, 0 if leaf.integer else MAX_DECIMALS) for number, leaf in self._leaves.items()
+        }
         self._wanted_sources: dict[tuple[str, Path, str], Collection[Source] | None] = {}
         self.wanted: dict[tuple[str, Path, bool, str], set[Source]] | None = (
             None if wanted is None else defaultdict(set)
@@ -197,25 +200,34 @@ class Aggregates:
         source, relation = self.arrays.source[link], self.arrays.relation_of_link[link]
         kept = source != links.node[row]
         row, source, relation = row[kept], source[kept], relation[kept]
-        by_source: dict[Source, list[int]] = defaultdict(list)
-        for number, pair in enumerate(self.arrays.relations):
-            by_source[self._source(*pair)].append(number)
-        for pooled, numbers in sorted(by_source.items(), key=lambda item: str(item[0])):
-            of_source = np.flatnonzero(np.isin(relation, numbers))
-            if not len(of_source):
-                continue
+        pooled_sources, pooled_number, is_set = self._pooled_relations
+        numbers = pooled_number[relation]
+        for number in np.unique(numbers).tolist():
+            pooled, of_source = pooled_sources[number], np.flatnonzero(numbers == number)
             yield from self._medians(class_name, pooled.path, "sources", row[of_source], source[of_source])
-            sets = [n for n in numbers if pooled.path not in self.single[self.arrays.relations[n][0]]]
             starts = starts_of(row[of_source])
             count = np.diff(np.append(starts, len(of_source)))
             alone = of_source[starts[count == 1]]
-            alone = alone[np.isin(relation[alone], sets)]
+            alone = alone[is_set[relation[alone]]]
             if len(alone):
                 link_of_set = (INCOMING + pooled.class_name, *pooled.path)
                 groups = self._members_by(pooled.path, class_name)
                 yield from self._siblings(
                     class_name, link_of_set, groups, row[alone], source[alone], links, source[alone]
                 )
+
+    @cached_property
+    def _pooled_relations(self) -> tuple[Sequence[Source], Ints, NDArray[np.bool_]]:
+        """The sources of links in order; of each relation the place of its source there, and whether it is a set of links."""
+        relations = self.arrays.relations
+        sources = [self._source(*pair) for pair in relations]
+        in_order = sorted(set(sources), key=str)
+        place = {source: number for number, source in enumerate(in_order)}
+        is_set = [
+            source.path not in self.single[class_name]
+            for source, (class_name, _) in zip(sources, relations, strict=True)
+        ]
+        return in_order, np.array([place[source] for source in sources], np.int64), np.array(is_set, np.bool_)
 
     def _source(self, class_name: str, path: Path) -> Source:
         """The source of a property of a class; with pooling that of the class which stands for all."""
@@ -410,9 +422,8 @@ class Aggregates:
 
     def _fitting(self, number: Source, values: Floats) -> Floats:
         """The nearest numbers that the property may have."""
-        leaf = self._leaves[number]
-        low, high = bounds_of(leaf, 0 if leaf.integer else MAX_DECIMALS)
-        if leaf.integer:
+        low, high = self._bounds[number]
+        if self._leaves[number].integer:
             values = np.rint(values) + 0.0  # no negative zero
         return np.minimum(np.maximum(values, low), high)
 
