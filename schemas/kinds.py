@@ -112,11 +112,15 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Free text in one language (`en` includes `en-GB`), or in any (None), or without a language ("")."""
+    """Free text in one language (`en` includes `en-GB`), or in any (None), or without a language ("").
+
+    Text that is `given` is learnt from and never predicted, like a property in the role `given`, but within a list, too.
+    """
 
     language: str | None = None
     max_length: int | None = None
     min_length: int = 0
+    given: bool = False
 
     def check(self, value: Any) -> None:
         """A string of an allowed length, in the language if there is one."""

@@ -69,7 +69,10 @@ def merge_texts(first: Text, second: Text) -> Text | None:
     if first.language != second.language:
         return None
     return Text(
-        first.language, _widest(max, first.max_length, second.max_length), min(first.min_length, second.min_length)
+        first.language,
+        _widest(max, first.max_length, second.max_length),
+        min(first.min_length, second.min_length),
+        first.given and second.given,
     )
 
 

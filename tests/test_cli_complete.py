@@ -31,8 +31,13 @@ from kbdisk.cli.summary import render_summary
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Row, Summary, as_itself
-from kbdisk.entity import at, is_gap, walk
+from kbdisk.data import Codec
+from kbdisk.entity import Entity, at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
+from kbdisk.schemas.composites.listed import Listed
+from kbdisk.schemas.kinds import Category, Text
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.files import FORMAT, checksum
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training.lock import training_lock
@@ -900,6 +905,26 @@ def test_text_is_read_but_not_learnt_unless_it_is_named():
     assert roles["name",] == "given"
     assert roles["launch",] == "value"
     assert with_text_given(schema, [("name",)]).classes[""].properties["name",].role == "value"
+
+
+def test_texts_in_a_list_are_read_but_not_learnt_unless_they_are_named():
+    fields = {name: Text() for name in ("why", "laudation", "remark")} | {"category": Category()}
+    schema = of_one_class({("prizes",): Property(Listed(fields)), ("names",): Property(Listed({"": Text()}))})
+
+    def prizes(*only):
+        return with_text_given(schema, only).classes[""].properties["prizes",].kind.fields
+
+    given = Text(given=True)
+    assert prizes() == {"why": given, "laudation": given, "category": Category()}
+    assert prizes(("prizes", "why")) == {"why": Text(), "laudation": given, "remark": given, "category": Category()}
+    assert prizes(("prizes",)) == fields
+    assert with_text_given(schema, ()).classes[""].properties["names",].role == "given"
+    known = [
+        Entity(f"p{n}", {"prizes": [{"why": f"{n} discoveries of rays", "category": "ab"[n % 2]}]}) for n in range(40)
+    ]
+    slots = {slot.path: slot for slot in Codec.fit(with_text_given(schema, ()), known).slots}
+    assert slots["prizes", 0, "why"].fixed
+    assert not slots["prizes", 0, "category"].fixed
 
 
 def test_the_budget_fits_the_size():

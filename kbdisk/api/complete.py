@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import json
 import os
 from collections import deque
@@ -88,6 +89,7 @@ MAX_DECIDED_TO_SHOW = 10_000  # predictions that a notebook decides on to show a
 MIN_SECONDS, MAX_SECONDS = 90.0, 900.0  # of a completion with its training, without a budget
 ENTITIES_PER_MIN_SECONDS = 1000  # that so many entities or fewer get
 SECONDS_EXPONENT = 0.7  # by which the time grows with the number of entities
+MAX_GIVEN_LIST_TEXTS = 2  # text fields of a list's parts that are given: the first
 MAX_GIVEN_TEXTS = 4  # text properties of a class that are given: of countries named in fifty languages, the first
 MAKER = "kbdisk complete"  # a model by this maker may be trained anew
 
@@ -652,29 +654,35 @@ def _class_with_text_given(schema_class: Class, only: Collection[Path]) -> Class
 
 
 def _property_with_text_given(known: Property, path: Path, only: Collection[Path]) -> Property:
-    """A text property in the role `given`; a list without the fields of its parts that are text.
+    """A text property in the role `given`; a list with the first text fields of its parts given, without the others.
 
     An ignored property, such as an identifier, is learnt where it is named.
     """
     if known.role == "ignore" and path in only:
         return replace(known, role="value")
-    kind = _without_text(known.kind, path, only)
+    kind = _with_texts_given(known.kind, path, only, itertools.count())
     if known.role != "value" or kind is known.kind:
         return known
     return replace(known, role="given") if kind is None else replace(known, kind=kind)
 
 
-def _without_text(kind: Kind, path: Path, only: Collection[Path]) -> Kind | None:
-    """A kind without text that is not named; None where it has nothing else."""
-    if isinstance(kind, Text):
-        return kind if any(overlaps(named_path, path) for named_path in only) else None
+def _with_texts_given(kind: Kind, path: Path, only: Collection[Path], numbers: Iterator[int]) -> Kind | None:
+    """A list whose first texts that are not named are given, without further ones; None where it has nothing else, or is text itself."""
     if not isinstance(kind, Listed | Mapped):
+        is_unnamed = isinstance(kind, Text) and not any(overlaps(named_path, path) for named_path in only)
+        return None if is_unnamed else kind
+    fields: dict[str, Kind] = {}
+    has_other = False
+    for name, inner in kind.fields.items():
+        field_kind = _with_texts_given(inner, (*path, name) if name else path, only, numbers)
+        has_other |= field_kind is not None
+        if field_kind is None and isinstance(inner, Text) and next(numbers) < MAX_GIVEN_LIST_TEXTS:
+            field_kind = replace(inner, given=True)
+        if field_kind is not None:
+            fields[name] = field_kind
+    if fields == dict(kind.fields):
         return kind
-    fields = {name: _without_text(inner, (*path, name) if name else path, only) for name, inner in kind.fields.items()}
-    kept = {name: inner for name, inner in fields.items() if inner is not None}
-    if all(kept.get(name) is inner for name, inner in kind.fields.items()):
-        return kind
-    return replace(kind, fields=kept) if kept else None
+    return replace(kind, fields=fields) if has_other else None
 
 
 class KeptModel(NamedTuple):

@@ -17,7 +17,7 @@ from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import is_composite
 from kbdisk.schemas.composites.listed import COUNT, Listed
 from kbdisk.schemas.composites.mapped import Mapped
-from kbdisk.schemas.kinds import Category, Link
+from kbdisk.schemas.kinds import Category, Link, Text
 from kbdisk.schemas.schema import Schema
 
 Role: TypeAlias = Literal["value", "given", "evidence"]
@@ -96,7 +96,9 @@ class LeafSpec(NamedTuple):
 def places_of(schema: Schema) -> dict[Source, LeafSpec]:
     """Every leaf of every class."""
     return {
-        Source(name, leaf): LeafSpec(kind, path, composite, property.role == "given")
+        Source(name, leaf): LeafSpec(
+            kind, path, composite, property.role == "given" or (isinstance(kind, Text) and kind.given)
+        )
         for name, schema_class in schema.classes.items()
         for path, property in schema_class.properties.items()
         if property.role != "ignore"

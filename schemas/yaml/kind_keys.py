@@ -358,6 +358,7 @@ class TextKeys(KindKeys):
     language: MaybeWords = Field(None, description="The language it is in, such as en.")
     max_length: MaybePositive = Field(None, description="The most characters there can be.")
     min_length: Annotated[int, COUNT] = Field(0, description="The fewest characters there can be.")
+    given: Truth = Field(False, description="Whether it is learnt from and never predicted, as a text in a list.")
 
     @field_validator("min_length")
     @classmethod

@@ -52,7 +52,7 @@ FULL = {  # each kind with all its keys
     "number": BOUNDS,
     "category": LABELS,
     "boolean": {},
-    "text": {"language": "en", "max_length": 60, "min_length": 1},
+    "text": {"language": "en", "max_length": 60, "min_length": 1, "given": True},
     "link": {"to": "City", "values": ["Paris"]},
     "set": {"of": "category", **LABELS, "most": 3},
     "quantity": {"unit": "g", "units": {"kg": 1000, "lb": None}, **BOUNDS, "normal": True, "any_unit": True, "comma": True, "value_key": "amount", "unit_key": "currency", "scales": {"g": [1], "kg": [1000, 0, 2]}},
