@@ -70,7 +70,7 @@ TOO_OFTEN_WRONG = "too often wrong on held-out values"
 NO_BETTER = "no better than a constant on held-out values"
 TOO_FEW = "too few held-out values to tell"
 UNMEASURED = "no held-out values to measure confidence on"
-FURTHER_MEMBER = "a further member: written only where --only names its property"
+FURTHER_MEMBER = "a further member: written only where --only names its property, if it is sure enough"
 INCOMPLETE_GROUP = "what it belongs together with is not written"
 
 
@@ -204,7 +204,7 @@ class Decider:
         return self.minimum > 0
 
     def never(self, gap: Gap) -> str:
-        """The reason why no statement about a gap could be written, whatever its presence; empty where one could."""
+        """Why nothing is written for a gap, however probable it is that the entity has a value there; empty where something may be."""
         return self.not_asked(gap) or self.why_not(self._lead_key(gap))
 
     def skips(self, gap: Gap, presence: float | None) -> str:

@@ -147,7 +147,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
                 yield AskedEntity(planned.reading, gaps)
 
     def _further_members(self, planned: Planned) -> Iterator[Prediction]:
-        """The predictions for the sets of an entity that have members. Where some gaps suffice, for sets that `only` names."""
+        """The predictions for the sets of an entity that have members. Unless every gap is predicted, only for sets that `only` names."""
         if planned.reading is None:
             return
         for gap in planned.sets:

@@ -98,8 +98,10 @@ class Trial:
         self.fields, self.decider = fields_of(self.codec, self.config), Decider(trained, self.config)
         self.readings = [reading for entity in entities if (reading := read(trained.schema, entity)) is not None]
         self.properties = [frozenset(self._properties_of(reading)) for reading in self.readings]
-        self._open_gaps: dict[str, list[Gap]] = {}
-        self._hidden_gaps: dict[tuple[str, Path], tuple[Gap, ...]] = {}
+        self._open_gaps: dict[
+            int, list[Gap]
+        ] = {}  # by the identity of a reading: ids may be shared, of two classes or by mistake
+        self._hidden_gaps: dict[tuple[int, Path], tuple[Gap, ...]] = {}
         graph = Graph.read(trained.schema, entities) if graph is None else graph
         evidence = self.codec.evidence(graph) if self.codec.index.over else None
         encoding = Encoding(self.codec.index, self._asked_slots, evidence)
@@ -273,21 +275,21 @@ class Trial:
 
     def _gaps(self, reading: Reading) -> list[Gap]:
         """The gaps of an entity."""
-        if reading.id not in self._open_gaps:
-            self._open_gaps[reading.id] = self._gaps_in(reading)
-        return self._open_gaps[reading.id]
+        if id(reading) not in self._open_gaps:
+            self._open_gaps[id(reading)] = self._gaps_in(reading)
+        return self._open_gaps[id(reading)]
 
     def _gaps_in(self, reading: Reading, only: Path | None = None) -> list[Gap]:
         class_name = reading.class_name
         return gaps_of(self.fields[class_name], reading, self.codec.index.tables[class_name], None, only)
 
     def _gaps_at(self, reading: Reading, path: Path, field: Field) -> tuple[Gap, ...]:
-        """The gap that an entity would have if the value of a field at a path lacked."""
-        key = reading.id, path
+        """The gap that an entity would have if it had no value of a field at a path."""
+        key = id(reading), path
         if key not in self._hidden_gaps:
             top, length = field.top, len(field.top)
             of_property = {leaf_path: leaf for leaf_path, leaf in reading.leaves.items() if leaf_path[:length] == top}
-            opened = without(reading._replace(leaves=of_property), path)  # what is open in it no other property tells
+            opened = without(reading._replace(leaves=of_property), path)  # its own leaves alone tell what is open
             self._hidden_gaps[key] = tuple(gap for gap in self._gaps_in(opened, top) if gap.path == path)
         return self._hidden_gaps[key]
 

@@ -356,7 +356,7 @@ class EvidenceCount:
 
     @property
     def block_size(self) -> int:
-        """How many entities to add at once: hardly more than the sample needs, as of a wide source each has thousands of values."""
+        """How many entities to add at once: about as many as the sample needs. In a wide source each has thousands of values."""
         if not self.sampled:
             return FIRST_SAMPLED
         needed = -(-(MAX_EVIDENCE_VALUES - self._values) * self.sampled // max(self._values, 1))

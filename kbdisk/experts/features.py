@@ -264,7 +264,10 @@ class OneHotFeatures:
 
     @classmethod
     def fit(cls, batch: Batch, most: int, *, words: bool = False) -> OneHotFeatures:
-        """The `most` frequent columns of the known values of some entities; with `words` those of texts have what is left of them."""
+        """The `most` frequent columns of the known values of some entities.
+
+        With `words`, columns that other values leave unused go to the most frequent words of texts.
+        """
         columns: list[tuple[int, int, int]] = []  # how many values, slot, label
         for kind in batch.spans.keys() & ONE_HOT_KINDS:
             start, end = batch.spans[kind]

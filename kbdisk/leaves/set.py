@@ -509,7 +509,7 @@ def subset_sums(logits: Tensor, max_members: int) -> SubsetSums:
 
 
 def subset_totals(logits: Tensor, max_members: int) -> Tensor:
-    """(n, R + 1) the log of the sum over all subsets of r labels with these log odds (n, V); LOG_ZERO or less for fewer labels.
+    """(n, R + 1) the log of the sum over all subsets of r labels with these log odds (n, V), finite or -inf; LOG_ZERO or less for fewer labels.
 
     The totals of `subset_sums` alone, several times as fast: sums of odds in double precision, not of their logs. Labels are
     sorted, the likeliest first, and the sums over subsets of r labels are divided by the odds of the r-th label and by the
@@ -517,7 +517,7 @@ def subset_totals(logits: Tensor, max_members: int) -> Tensor:
     """
     logs = F.pad(logits, (0, max(max_members - logits.shape[1], 0)), value=-torch.inf)
     logs = logs.double().clamp(min=LOG_ZERO).sort(dim=1, descending=True).values
-    totals, before = [torch.zeros_like(logs[:, :1])], torch.ones_like(logs)  # of each label: over subsets before it
+    totals, before = [logs.new_zeros(len(logs), 1)], torch.ones_like(logs)  # of each label: over subsets before it
     for r in range(max_members):
         rth = logs[:, r : r + 1]
         cumulated = ((logs[:, r:] - rth).exp() * before).cumsum(

@@ -150,9 +150,9 @@ class Styles:
 
 
 class SourceStyles:
-    """The styles of a source that places values as `Styles.learn` would, but learns a property when a value is first placed there.
+    """The styles of a source. It places values as the result of `Styles.learn` does.
 
-    Most completions write values of few properties.
+    A property's style is learnt when a value is first placed there: most completions write values of few properties.
     """
 
     def __init__(self, schema: Schema, entities: Sequence[Entity]) -> None:
@@ -170,7 +170,10 @@ class SourceStyles:
         return self._of_property[key].place(entity, path, value)
 
     def _learn(self, entity_class: Class, path: Path) -> Styles:
-        """The styles of one property; of all properties where it is written as others of its kind, as no value of it was observed."""
+        """The styles of one property.
+
+        Where it has no observed value, its values are written as others of their kind, which needs the styles of all properties.
+        """
         styles = Styles.learn_property(self.schema, entity_class, path, self._entities_of[entity_class.name])
         habits = styles.habits[entity_class.name]
         inner_kinds = _single_kinds(path, entity_class.properties[path].kind)

@@ -46,6 +46,17 @@ def test_every_property_that_is_filled_is_asked_for_where_it_is_known_and_where_
     }  # names, texts, what is computed
 
 
+def test_entities_with_the_same_id_have_gaps_of_their_own(model):
+    with_colour, with_size = thing(0), {**thing(1), "id": thing(0)["id"]}
+    del with_colour["size"], with_size["colour"]
+    trial = Trial(model, entities(with_colour, with_size), None, {}, seed=0)
+    lacking = {
+        question.entity: {gap.path for gap in question.gaps} for question in trial.questions() if not question.hidden
+    }
+    assert ("size",) in lacking[0] - lacking[1]
+    assert ("colour",) in lacking[1] - lacking[0]
+
+
 def test_what_is_hidden_is_asked_for_and_all_else_is_given(trial, model):
     slots = model.codec.slots
     for question in trial.questions():
