@@ -98,9 +98,8 @@ class Trial:
         self.fields, self.decider = fields_of(self.codec, self.config), Decider(trained, self.config)
         self.readings = [reading for entity in entities if (reading := read(trained.schema, entity)) is not None]
         self.properties = [frozenset(self._properties_of(reading)) for reading in self.readings]
-        self._open_gaps: dict[
-            int, list[Gap]
-        ] = {}  # by the identity of a reading: ids may be shared, of two classes or by mistake
+        # By the identity of a reading, as two entities may share an id:
+        self._open_gaps: dict[int, list[Gap]] = {}
         self._hidden_gaps: dict[tuple[int, Path], tuple[Gap, ...]] = {}
         graph = Graph.read(trained.schema, entities) if graph is None else graph
         evidence = self.codec.evidence(graph) if self.codec.index.over else None
