@@ -66,8 +66,8 @@ def one_at_a_time(trained, entities, every):
             bare = Entity(entity.id, schema.tree(rest, reading.class_name), entity.classes, entity.label)
             if read(schema, bare).leaves != rest:
                 continue  # a list whose last place is gone is shorter
-            links = trained.codec.index.links
-            graph = unanswered(schema, entities, reading, path) if number in links else whole
+            is_link = trained.codec.index.is_link[number]
+            graph = unanswered(schema, entities, reading, path) if is_link else whole
             tokens = trained.encode([bare], [path], graph)
             batch = tokens.batch(torch.tensor([0]))
             with torch.no_grad():
