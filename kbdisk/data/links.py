@@ -112,7 +112,7 @@ class Evidence:
 
     def outgoing(self, links: EntityLinks) -> Iterator[EvidenceColumn]:
         """The known values at the other ends of single links."""
-        if not self.config.outgoing:
+        if not self.config.outgoing or not self.graph.nodes:
             return
         arrays = self.graph.arrays()
         is_followed = (links.target >= 0) & (links.target != links.node[links.row])
@@ -137,7 +137,7 @@ class Evidence:
         which, path = known.expanded(links.target[at])
         order = path.argsort(kind="stable")
         bounds = np.searchsorted(path[order], np.arange(len(known.paths) + 1)).tolist()
-        present = [read for read, number in known.paths.items() if bounds[number] < bounds[number + 1]]
+        present = {read: number for read, number in known.paths.items() if bounds[number] < bounds[number + 1]}
         for over in self._read(class_name, link, target_class, present):
             number = known.paths[over.read]
             of_path = at[which[order[bounds[number] : bounds[number + 1]]]]
@@ -149,7 +149,7 @@ class Evidence:
                 through = np.arange(len(of_path)), links.target[of_path]
                 yield EvidenceColumn(class_name, over, links.row[of_path], links.place[of_path], through)
 
-    def _read(self, class_name: str, link: Path, target_class: str, present: Sequence[Path]) -> list[Over]:
+    def _read(self, class_name: str, link: Path, target_class: str, present: Collection[Path]) -> list[Over]:
         """What may be evidence at the other end of a link, among the paths that are present there."""
         if self._wanted is None:
             return [Over(target_class, link, path) for path in present]

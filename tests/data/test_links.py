@@ -46,6 +46,13 @@ def test_the_values_of_what_is_linked_to_come_in(codec):
     assert ("cities", "population") not in seen
 
 
+def test_a_graph_without_entities_brings_nothing(codec):
+    every = world()
+    tokens = codec.encode(every, "nothing", Graph(WORLD))
+    assert sorted(tokens.ids) == sorted(entity.id for entity in every)
+    assert not any(codec.slots[slot].over for slot in tokens.slot.tolist())
+
+
 def test_evidence_is_read_by_the_codec_of_what_it_is(codec):
     slot = {slot.keys: slot for slot in codec.slots}
     whole, part = slot["City", "population"], slot["Country", "capital", "population"]
