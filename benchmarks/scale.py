@@ -238,7 +238,7 @@ FITTED = (
     "inspect",
     "set-up",
     "filling",
-)  # whose seconds grow with the entities; others have a budget
+)  # their seconds grow with the entities; others have a budget
 WITHIN_BUDGET = ("train", "complete")
 USED = {"filling": "train", "quality": "filling"}  # a stage, and that whose file it reads
 

@@ -23,7 +23,7 @@ Label: TypeAlias = str | int | float | bool  # a value of a category
 
 LABEL_TYPES = (str, int, float, bool, Decimal)  # a check for a tuple is faster than for a union
 LINK_TYPES = (LinkValue, str)
-COLLECTIONS = (list, tuple, set, frozenset)
+COLLECTIONS = (list, tuple, set, frozenset)  # of the members of a set
 MAX_NUMBER = 1e300  # sums and differences of larger numbers may be no finite floats
 TOO_LARGE = f"expected a number from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
 MAX_EXACT = 10**15  # smaller whole numbers have the same spelling as int, float or Decimal

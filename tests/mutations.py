@@ -124,7 +124,7 @@ MUTATIONS = [
              "tail = larger.expand(-1, max_size + 1).to(log_probs.dtype)",
              "tests/leaves/test_sets.py"),
     mutation("values come over links that lead to the entity itself", "kbdisk/data/links.py",
-             "(links.target >= 0) & (links.target != links.node[links.row])", "links.target >= 0", "tests/data/test_links.py"),
+             "(target != links.node[row]) & (arrays.class_of[target] >= 0)", "arrays.class_of[target] >= 0", "tests/data/test_links.py"),
     mutation("a value that points back to its entity is evidence", "kbdisk/data/links.py",
              "if pattern(over.read) in self.graph.linking[target_class]:", "if False:", "tests/data/test_links.py"),
     mutation("an inverse link does not tie two groups", "kbdisk/training/data.py",

@@ -53,7 +53,7 @@ from kbdisk.experts.base import (
     with_labels,
 )
 from kbdisk.experts.latent_knn import OWN_ANSWERS
-from kbdisk.experts.rule_columns import values_of
+from kbdisk.experts.rule_columns import values_in
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs
@@ -317,7 +317,7 @@ def _having(question: Explained, slot: int) -> Iterator[Reading]:
 
 def _value_at(question: Explained, reading: Reading, path: Path) -> Any:
     """The value of an entity at the path of a field."""
-    value = values_of(question.schema, reading.entity).get(question.property_path)
+    value = values_in(question.schema, reading).get(question.property_path)
     return part_of(question.schema_property.kind, value, path[len(question.property_path) :])
 
 

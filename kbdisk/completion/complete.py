@@ -359,35 +359,35 @@ class Completing(Iterator[Completion]):
                 continue
             row.members += len(new)
             row.members_by_rule.update(member.rule for member in new)
-            unnamed = why_unnamed(gap, self.config)
-            if unnamed and not new:  # the reason of all such members, whether they are predicted or not
-                row.members_held_back[unnamed] += 1
-            if (
-                self.keeps_held_back and unnamed and prediction.why_not == unnamed
-            ):  # it was not predicted, and a review shows it
-                prediction = further_member(self.plan, self.answers, draft.reading, gap)
-            if prediction.why_not:
-                if not (new or unnamed):
-                    row.members_held_back[prediction.why_not] += 1
-                continue
-            decider = self.member_decider
-            decision = decider.decided(prediction)
-            why_not = decision.why_not or decider.not_asked(gap) or gap.field.why_not
-            given = [member.value for member in new]
-            members = [value for value in decision.prediction.leaves.values() if value not in given]
-            if not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
-                if not (given or unnamed):
-                    row.members_held_back[why_not] += 1
-                continue
-            [value] = members
-            member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
-            problem = self._put_members(draft, gap, [*new, member], placer, why_not)
-            if problem and not unnamed:
-                row.members_held_back[problem] += 1
-            elif not problem:
-                row.members += 1
-                decider.keys.add(decider.key(prediction))
-                self.adds_predicted_members = True
+            why_not = self._add_predicted_member(draft, prediction, new, placer)
+            if unnamed := why_unnamed(gap, self.config):  # the reason of all such members, predicted or not
+                why_not = "" if new else unnamed
+            if why_not:
+                row.members_held_back[why_not] += 1
+
+    def _add_predicted_member(self, draft: Draft, prediction: Prediction, new: Sequence[Member], placer: Placer) -> str:
+        """Add a predicted member behind those of rules. Returns the reason that is counted where it is not written."""
+        gap = prediction.gap
+        is_skipped = bool(prediction.why_not) and prediction.why_not == why_unnamed(gap, self.config)
+        if is_skipped and self.keeps_held_back:  # a review shows what was not predicted, too
+            prediction = further_member(self.plan, self.answers, draft.reading, gap)
+        if prediction.why_not:
+            return "" if new else prediction.why_not
+        decider = self.member_decider
+        decision = decider.decided(prediction)
+        why_not = decision.why_not or decider.not_asked(gap) or gap.field.why_not
+        given = [member.value for member in new]
+        members = [value for value in decision.prediction.leaves.values() if value not in given]
+        if not members or (why_not and decision.confidence < MIN_CONFIDENCE_OF_REVIEW):
+            return "" if new else why_not
+        [value] = members
+        member = Member(value, decision.presence, decision.correctness, decider.calibration.is_known)
+        problem = self._put_members(draft, gap, [*new, member], placer, why_not)
+        if not problem:
+            self.summary.row(gap.field).members += 1
+            decider.keys.add(decider.key(prediction))
+            self.adds_predicted_members = True
+        return problem
 
     def _members_by_rule(self, draft: Draft, gap: Gap) -> Iterator[Member]:
         """The members that inverse links give."""

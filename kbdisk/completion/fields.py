@@ -112,11 +112,9 @@ class Fields:
         `above` are the paths that some of the leaves are below; `only`: of this property alone.
         """
         for top in self._spots_of_properties if only is None else [only]:
-            is_unknown = top not in leaves and top not in above
-            yield (
-                top,
-                self._unknown_properties[top] if is_unknown else _open_places(self._spots_of_properties[top], leaves),
-            )
+            is_known = top in leaves or top in above
+            places = _open_places(self._spots_of_properties[top], leaves) if is_known else self._unknown_properties[top]
+            yield top, places
 
     @cached_property
     def _spots_of_properties(self) -> Mapping[Path, Sequence[Spot]]:

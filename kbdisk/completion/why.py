@@ -48,7 +48,7 @@ from kbdisk.entity import Entity, Path, Tree, at, show, with_values
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.calibration import THRESHOLD
 from kbdisk.evaluation.drift import Drift
-from kbdisk.experts.rule_columns import values_of
+from kbdisk.experts.rule_columns import values_in, values_of
 from kbdisk.metrics import unit_of
 from kbdisk.model.estimates import decode_codes
 from kbdisk.schemas.composites.listed import COUNT, Listed
@@ -125,7 +125,7 @@ class Question:
 
     def _given(self) -> tuple[Any, str]:
         """The value that stands at the property, and its origin: `source` or `kbdisk`."""
-        value = values_of(self.schema, self.entity).get(self.property_path)
+        value = values_in(self.schema, self.reading).get(self.property_path)
         if value is not None and any(is_below(leaf, self.property_path) for leaf in self.reading.leaves):
             return value, "source"
         if self.is_closed:
@@ -314,7 +314,7 @@ class Question:
         encoding.add(reading)
         return encoding.tokens().to(self.trained.device).batch(torch.zeros(1, dtype=torch.long))
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence | None:
         """The features that come over links, where the model has any."""
         if not self.codec.index.over:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from kbdisk.data.dataset import Codes, Layout, RaggedCodes, Tokens
 from kbdisk.data.graph import EntityLinks, LinkArrays, linking, pattern
-from kbdisk.data.groups import Ints, expanded
+from kbdisk.data.groups import Ints, expanded, grouped
 from kbdisk.data.links import ENTITIES_AT_ONCE, Evidence, EvidenceColumn, pooled_over
 from kbdisk.data.parse import Reading
 from kbdisk.data.pooling import Pools
@@ -475,11 +475,10 @@ class LinkTokens:
         """(m,) the token of each link; -1 where its path has no slot."""
         tokens = np.full(len(links.row), -1)
         key = links.class_of[links.row] * max(len(links.paths), 1) + links.path
-        for number in np.unique(key).tolist():
+        for number, at in grouped(key):
             class_name, path = divmod(number, len(links.paths))
             of_rows = self.by_path(arrays.classes[class_name], links.paths[path])
             if of_rows is not None:
-                at = np.flatnonzero(key == number)
                 tokens[at] = of_rows[links.row[at]]
         return tokens
 

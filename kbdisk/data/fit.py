@@ -203,9 +203,7 @@ def gather(
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
     unlearnt = Unlearnt(schema)
     stated: dict[str, Collection[str]] = {}
-    lists: dict[str, dict[Path, list[Any]]] = {
-        name: {} for name in schema.classes
-    }  # of the values at each path of a class
+    lists: dict[str, dict[Path, list[Any]]] = {name: {} for name in schema.classes}  # of the values at each path
     counts: dict[str, Counter[Path]] = {name: Counter() for name in schema.classes}
     places: list[tuple[str, Path]] = []  # classes and paths, in the order of the entities
     for reading in read_all(schema, entities):

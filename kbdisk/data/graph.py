@@ -20,12 +20,11 @@ from kbdisk.data.parse import Reading, read_all
 from kbdisk.data.slots import hash_id
 from kbdisk.entity import Entity, Link, Path, without_places
 from kbdisk.schemas.composites import EACH
+from kbdisk.schemas.kinds import COLLECTIONS, Number, Set
 from kbdisk.schemas.kinds import Link as LinkLeaf
-from kbdisk.schemas.kinds import Number, Set
 from kbdisk.schemas.schema import Schema
 
 MAX_NUMBER = 1e150  # larger numbers cannot be added up
-COLLECTIONS = (list, tuple, set, frozenset)  # of the links of a set; a check for this tuple is faster than for a union
 NO_LEAVES: Mapping[Path, Any] = MappingProxyType({})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +35,14 @@ def starts_of(keys: Ints) -> Ints:
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = keys[1:] != keys[:-1]
     return np.flatnonzero(is_first)
+
+
+def grouped(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each distinct key, ascending, with the places that have it, in their order."""
+    order = keys.argsort(kind="stable")
+    bounds = np.append(starts_of(keys[order]), len(keys)).tolist()
+    for start, end in pairwise(bounds):
+        yield int(keys[order[start]]), order[start:end]
 
 
 def rank_in_group(keys: Ints) -> Ints:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbdisk.data.graph import EntityLinks, Graph, LinkArrays, pattern
-from kbdisk.data.groups import Floats, Ints, expanded, grouped_medians, rank_in_group, starts_of
+from kbdisk.data.groups import Floats, Ints, expanded, grouped, grouped_medians, rank_in_group, starts_of
 from kbdisk.data.pooling import Pools
 from kbdisk.data.slots import ANY, INCOMING, Over, Source
 from kbdisk.entity import Path, without_places
@@ -202,18 +202,18 @@ class Aggregates:
         row, source, relation = row[kept], source[kept], relation[kept]
         pooled_sources, pooled_number, is_set = self._pooled_relations
         numbers = pooled_number[relation]
-        for number in np.unique(numbers).tolist():
-            pooled, of_source = pooled_sources[number], np.flatnonzero(numbers == number)
+        for number, of_source in grouped(numbers):
+            pooled = pooled_sources[number]
             yield from self._medians(class_name, pooled.path, "sources", row[of_source], source[of_source])
             starts = starts_of(row[of_source])
             count = np.diff(np.append(starts, len(of_source)))
-            alone = of_source[starts[count == 1]]
-            alone = alone[is_set[relation[alone]]]
-            if len(alone):
+            single = of_source[starts[count == 1]]
+            single = single[is_set[relation[single]]]
+            if len(single):
                 link_of_set = (INCOMING + pooled.class_name, *pooled.path)
                 groups = self._members_by(pooled.path, class_name)
                 yield from self._siblings(
-                    class_name, link_of_set, groups, row[alone], source[alone], links, source[alone]
+                    class_name, link_of_set, groups, row[single], source[single], links, source[single]
                 )
 
     @cached_property
@@ -405,10 +405,11 @@ class Aggregates:
         is_used = rank_in_group(all_rows) < 2 * MAX_SIBLINGS
         rows, nodes = all_rows[is_used], all_nodes[is_used]
         incoming = how == "sources"
-        for number in sorted(self._values if wanted is None else wanted):
-            values = self._values.get(number)
-            known = np.flatnonzero(~np.isnan(values[nodes])) if values is not None else _NONE
-            if values is None or not len(known):
+        numbers = self._numbers_of(nodes)
+        for number in sorted(numbers if wanted is None else numbers.intersection(wanted)):
+            values = self._values[number]
+            known = np.flatnonzero(~np.isnan(values[nodes]))
+            if not len(known):
                 continue
             of_rows, median, _, _ = grouped_medians(rows[known], values[nodes[known]])
             over = Over(number.class_name, link, number.path, incoming, how)
@@ -419,6 +420,12 @@ class Aggregates:
                 through = place, all_nodes[at]
                 by = np.minimum.reduceat(self._id_rank[nodes[known]], starts_of(rows[known]))
             yield AggregateColumn(over, of_rows, self._fitting(number, median), through, by)
+
+    def _numbers_of(self, nodes: Ints) -> set[Source]:
+        """The numbers that the classes of some nodes have."""
+        class_numbers = np.unique(self.arrays.class_of[nodes]).tolist()
+        names = [self.arrays.classes[number] for number in class_numbers if number >= 0]
+        return {number for name in names for number in self._shared_numbers[name] if number in self._values}
 
     def _fitting(self, number: Source, values: Floats) -> Floats:
         """The nearest numbers that the property may have."""
@@ -447,7 +454,7 @@ class _OwnLinks(NamedTuple):
 
 
 def _of_rows(links: EntityLinks, rows: Ints) -> _OwnLinks:
-    kept = np.isin(links.row, rows)
+    _, kept = expanded(np.searchsorted(links.row, rows), np.searchsorted(links.row, rows, side="right"))
     return _OwnLinks(links.row[kept], links.path[kept], links.target[kept], links.paths)
 
 

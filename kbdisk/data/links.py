@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbdisk.data.config import EvidenceConfig
-from kbdisk.data.graph import COLLECTIONS, EntityLinks, Graph, LinkArrays, Node, pattern, targets
-from kbdisk.data.groups import Ints, expanded, rank_in_group, starts_of
+from kbdisk.data.graph import EntityLinks, Graph, LinkArrays, Node, pattern, targets
+from kbdisk.data.groups import Ints, expanded, grouped, rank_in_group
 from kbdisk.data.link_aggregates import (
     MAX_SCREENED_ENTITIES,
     AggregateColumn,
@@ -31,6 +31,7 @@ from kbdisk.data.pooling import Pools
 from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Estimates, Propagation, Receiver, propagated_slot
 from kbdisk.data.slots import AGGREGATE_MARK, ANY, INCOMING, Over, Source, hash_id, path_key
 from kbdisk.entity import Link, Path
+from kbdisk.schemas.kinds import COLLECTIONS
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema
 
@@ -112,22 +113,21 @@ class Evidence:
 
     def outgoing(self, links: EntityLinks) -> Iterator[EvidenceColumn]:
         """The known values at the other ends of single links."""
-        if not self.config.outgoing or not self.graph.nodes:
+        if not self.config.outgoing:
             return
         arrays = self.graph.arrays()
-        is_followed = (links.target >= 0) & (links.target != links.node[links.row])
-        is_followed &= arrays.class_of[links.target] >= 0
-        for class_name, rows in _rows_of_classes(arrays, links):
-            single = [n for n, path in enumerate(links.paths) if pattern(path) in self._single[class_name]]
-            is_of_class = np.isin(links.row, rows) & is_followed & np.isin(links.path, single)
-            for number in np.unique(links.path[is_of_class]).tolist():
-                at = np.flatnonzero(is_of_class & (links.path == number))
-                target_class = arrays.class_of[links.target[at]]
-                for class_number in np.unique(target_class).tolist():
-                    of_class = at[target_class == class_number]
-                    yield from self._over_link(
-                        class_name, links.paths[number], arrays.classes[class_number], of_class, links
-                    )
+        at = np.flatnonzero(links.target >= 0)
+        row, target = links.row[at], links.target[at]
+        followed = (target != links.node[row]) & (arrays.class_of[target] >= 0)
+        at, row, target = at[followed], row[followed], target[followed]
+        paths, classes = len(links.paths), len(arrays.classes)
+        key = (links.class_of[row] * paths + links.path[at]) * classes + arrays.class_of[target]
+        for number, of_key in grouped(key):
+            of_source, target_class = divmod(number, classes)
+            class_number, path = divmod(of_source, paths)
+            class_name, link = arrays.classes[class_number], links.paths[path]
+            if pattern(link) in self._single[class_name]:
+                yield from self._over_link(class_name, link, arrays.classes[target_class], at[of_key], links)
 
     def _over_link(
         self, class_name: str, link: Path, target_class: str, at: Ints, links: EntityLinks
@@ -218,9 +218,8 @@ class Evidence:
         row, source, relation = row[kept], source[kept], relation[kept]
         last = int(links.place.max(initial=-1)) + 1
         key = links.class_of[row] * len(arrays.relations) + relation
-        order = key.argsort(kind="stable")
-        for of_key in np.split(order, starts_of(key[order])[1:]) if len(order) else ():
-            class_name, number = divmod(int(key[of_key[0]]), len(arrays.relations))
+        for of_class, of_key in grouped(key):
+            class_name, number = divmod(of_class, len(arrays.relations))
             over = Over(*self._relations_in_order[number], (), True)
             through = np.arange(len(of_key)), source[of_key]
             values = [Link(arrays.names[node]) for node in source[of_key].tolist()]
@@ -274,8 +273,8 @@ class KnownPaths(NamedTuple):
 
 def _rows_of_classes(arrays: LinkArrays, links: EntityLinks) -> Iterator[tuple[str, Ints]]:
     """The rows of the entities of each class."""
-    for number in np.unique(links.class_of).tolist():
-        yield arrays.classes[number], np.flatnonzero(links.class_of == number)
+    for number, rows in grouped(links.class_of):
+        yield arrays.classes[number], rows
 
 
 class TrainingEvidence(NamedTuple):

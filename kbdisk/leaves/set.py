@@ -517,12 +517,11 @@ def subset_totals(logits: Tensor, max_members: int) -> Tensor:
     """
     logs = F.pad(logits, (0, max(max_members - logits.shape[1], 0)), value=-torch.inf)
     logs = logs.double().clamp(min=LOG_ZERO).sort(dim=1, descending=True).values
-    totals, before = [logs.new_zeros(len(logs), 1)], torch.ones_like(logs)  # of each label: over subsets before it
+    totals = [logs.new_zeros(len(logs), 1)]
+    before = torch.ones_like(logs)  # (n, V - r + 1) by label: over subsets of those before it
     for r in range(max_members):
         rth = logs[:, r : r + 1]
-        cumulated = ((logs[:, r:] - rth).exp() * before).cumsum(
-            1
-        )  # (n, V - r) by the last label: the r-th or a later one
+        cumulated = ((logs[:, r:] - rth).exp() * before).cumsum(1)  # (n, V - r) by the last label of a subset
         total = cumulated[:, -1:]
         totals.append(totals[-1] + rth + total.log())
         before = cumulated[:, :-1] / total

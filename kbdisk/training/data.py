@@ -15,7 +15,7 @@ import networkx as nx
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
-from kbdisk.data.graph import COLLECTIONS, Graph, linking, pattern, targets
+from kbdisk.data.graph import Graph, linking, pattern, targets
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
@@ -23,7 +23,7 @@ from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.experts.base import Report, ignored
-from kbdisk.schemas.kinds import Text
+from kbdisk.schemas.kinds import COLLECTIONS, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved, without_slots
