@@ -654,7 +654,7 @@ def _class_with_text_given(schema_class: Class, only: Collection[Path]) -> Class
 
 
 def _property_with_text_given(known: Property, path: Path, only: Collection[Path]) -> Property:
-    """A text property in the role `given`; a list with the first text fields of its parts given, without the others.
+    """A property whose texts are given: in the role `given` if it is text. Of a list the first text fields are; others are left out.
 
     An ignored property, such as an identifier, is learnt where it is named.
     """
@@ -667,7 +667,7 @@ def _property_with_text_given(known: Property, path: Path, only: Collection[Path
 
 
 def _with_texts_given(kind: Kind, path: Path, only: Collection[Path], numbers: Iterator[int]) -> Kind | None:
-    """A list whose first texts that are not named are given, without further ones; None where it has nothing else, or is text itself."""
+    """A kind whose unnamed texts are given: of a list the first, without the others. None if it is such text, or holds nothing else."""
     if not isinstance(kind, Listed | Mapped):
         is_unnamed = isinstance(kind, Text) and not any(overlaps(named_path, path) for named_path in only)
         return None if is_unnamed else kind
