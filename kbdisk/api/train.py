@@ -69,10 +69,12 @@ from kbdisk.training.validation import Watch, unwatched
 RULES_SHARE = 0.1  # of the time budget, of the search for rules
 MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
 EVALUATED, CALIBRATED = Limits(0.06, 1.0, 40.0), Limits(0.25, 3.0, 90.0)  # the time after training
+SHORT_BUDGET = 30.0  # seconds: with less, evaluation and calibration have less time, in proportion
 MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
 PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training
 ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
 MAX_ENTITIES_NAMED = 1000  # that are searched for the names of properties in an error message
+MIN_SECONDS_OF_LINKS = 0.5  # of their factorisation, once its triples were made
 MIN_LINKS = 50  # of a source, from which on links are learnt
 UNTRAINED_WIDTH = 16  # of a network that is not trained
 EVALUATED_PER_SECOND, MIN_EVALUATED = 10, 100  # held-out entities that a model is evaluated on, by its time budget
@@ -304,7 +306,9 @@ def _after_training(run: Run, schema: Schema) -> dict[str, Limits]:
     """The time of the stages after training, in their order."""
     presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, MAX_SECONDS_OF_PRESENCE)
     links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
-    return {EVALUATION: EVALUATED, PRESENCE_TREES: presence, CALIBRATION: CALIBRATED, LINKS: links}
+    shorter = min((run.train.seconds or math.inf) / SHORT_BUDGET, 1.0)
+    evaluated, calibrated = (limits._replace(least=shorter * limits.least) for limits in (EVALUATED, CALIBRATED))
+    return {EVALUATION: evaluated, PRESENCE_TREES: presence, CALIBRATION: calibrated, LINKS: links}
 
 
 def _has_links(schema: Schema) -> bool:
@@ -350,10 +354,12 @@ def links_of(
     config = run.experts[LINKS]
     if not config.share or not _has_links(schema):
         return None
+    begun = time.monotonic()
     triples = Triples.of(schema, entities, values=config.values)
     if len(triples.links) < MIN_LINKS:
         return None
-    fitted = link_factorization.fit(triples, config, run.seed, seconds, report, steps)
+    left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_OF_LINKS)
+    fitted = link_factorization.fit(triples, config, run.seed, left, report, steps)
     return calibrated_links(fitted, triples)
 
 

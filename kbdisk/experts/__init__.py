@@ -10,6 +10,7 @@ Importing this package loads no torch, nor do `rules` and `rule_columns`, which 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -57,6 +58,10 @@ class ExpertKind:
     )
     refit_share: float = 0.0  # of its time: to fit it again once it has weights
     short_refit_share: float = 0.0  # the same in a short budget
+    factor_if_silent: float = 1.0  # times its time where networks cannot take enough steps, and leave theirs
+    values_per_second: float = (
+        math.inf
+    )  # of the training entities that it goes through, about: with less time it is left out
     keep_before_refit: bool = (
         False  # whether held-out entities, which the last fit learns from, are evaluated as before it
     )
@@ -93,6 +98,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:KNN",
             title="nearest neighbours",
             doing="comparing",
+            values_per_second=500_000,
         ),
         "gaussian_process": ExpertKind(
             GaussianProcessConfig,
@@ -100,7 +106,10 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:GAUSSIAN_PROCESS",
             title="Gaussian process",
             doing="fitting functions",
+            values_per_second=1_000_000,
             applies="kbdisk.experts.gaussian_process:applies",
+            refit_share=0.25,
+            short_refit_share=0.25,
         ),
         "propagation": ExpertKind(
             PropagationConfig,
@@ -126,6 +135,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             doing="growing trees",
             refit_share=0.4,
             short_refit_share=0.1,  # first trees with too little time gain more by it than an average of several
+            factor_if_silent=2.0,
             keep_before_refit=True,
         ),
         "value_factorization": ExpertKind(
@@ -134,6 +144,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:VALUE_FACTORIZATION",
             title="factorisation of values",
             doing="factorising values",
+            values_per_second=300_000,
             applies="kbdisk.experts.value_factorization:applies",
             refit_share=0.25,
             short_refit_share=0.25,

@@ -54,7 +54,13 @@ from kbdisk.experts.base import (
 from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_threads
 from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
+from kbdisk.experts.examples import (
+    Examples,
+    OneHotExamples,
+    commonest_labels,
+    folds_of,
+    values_within,
+)
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.filled_columns import (
@@ -76,6 +82,8 @@ STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
+VALUES_PER_SECOND = 10_000  # that trees learn from, by their time: with more they would be too few
+MIN_SECONDS_FILLED = 0.08  # of a property, below which no hidden numbers are filled by estimates
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
@@ -338,7 +346,8 @@ def fit(
 ) -> Candidates:
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
-    examples = OneHotExamples(sides, config.values, config.columns, seed)
+    most = config.values if seconds is None else values_within(seconds, VALUES_PER_SECOND, config.values)
+    examples = OneHotExamples(sides, most, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
     cheapest_first = dict(sorted(enough, key=lambda item: _estimated_cost(codec, config, *item)))
 
@@ -346,7 +355,8 @@ def fit(
         build = partial(Task.build, codec, features=examples.features, config=config, estimates=estimates)
         return {slot: partial(build, slot, cheapest_first[slot]) for slot in slots}
 
-    worth = slots_worth_filling(examples.features, cheapest_first)
+    are_filled = seconds is None or seconds >= MIN_SECONDS_FILLED * len(cheapest_first)
+    worth = slots_worth_filling(examples.features, cheapest_first) if are_filled else set()
     filled = [slot for slot in cheapest_first if slot in worth]
     grown = Fitting(builders(filled, {}), seed, device)
     left = None if seconds is None else seconds - (time.monotonic() - begun)
@@ -360,6 +370,8 @@ def fit(
     }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        if seconds is not None and not fitting.can_fit_a_fold(seconds):
+            return group
         end = None if seconds is None else time.monotonic() + seconds
         return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
@@ -584,6 +596,10 @@ class Fitting:
     def _expert(self, slot: int) -> BoostedTrees:
         boosters = [trees for _, trees in sorted(self.boosters[slot].items())]
         return self.tasks[slot].expert(boosters)
+
+    def can_fit_a_fold(self, seconds: float) -> bool:
+        """Whether some slot's booster can be fitted once more in so many seconds."""
+        return any(needed <= seconds for needed in self.fit_seconds.values())
 
     def fit_folds(
         self,

@@ -95,6 +95,11 @@ class OneHotExamples:
                 examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu())
 
 
+def values_within(seconds: float, per_second: int, most: int) -> int:
+    """The values that a fit of some seconds learns from; at least those of one second, and at most so many."""
+    return min(int(per_second * max(seconds, 1.0)), most)
+
+
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:
     """(K,) ascending; without labels that are too rare."""
     labels, counts = codes[codes >= 0].unique(return_counts=True)

@@ -420,6 +420,7 @@ def fit(
         for slot, values in maker.known_values(tokens, masking_seconds).items()
         if values.count >= MIN_PROCESS_VALUES
     }
+    seconds_of_masking = time.monotonic() - begun
     experts: dict[SlotLevel, WeightedExpert] = {}
     examples: dict[int, Examples] = {}
     for done, (slot, values) in enumerate(sorted(known.items())):
@@ -434,12 +435,15 @@ def fit(
         report(done + 1, len(known))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        if seconds is not None and seconds < seconds_of_masking:
+            return _with_shared_points(group)
+        end = math.inf if seconds is None else time.monotonic() + seconds
         known = {} if sides.complete is None else maker.known_values(sides.complete)
         every = {
             slot: (maker.examples(slot, known[slot], labels) if slot in known else examples[slot]).first(config.points)
             for slot, labels in _labels_of(group).items()
         }
-        return _with_shared_points(_with_held_out(group, maker, every, sides.held_out))
+        return _with_shared_points(_with_held_out(group, maker, every, sides.held_out, end))
 
     return Candidates(ExpertGroup(maker.featurizer, maker.usual_amount, experts), refitted)
 
@@ -522,13 +526,15 @@ def _labels_of(group: ExpertGroup) -> dict[int, Tensor]:
 
 
 def _with_held_out(
-    group: ExpertGroup, maker: ExampleMaker, examples: Mapping[int, Examples], held_out: Tokens
+    group: ExpertGroup, maker: ExampleMaker, examples: Mapping[int, Examples], held_out: Tokens, end: float
 ) -> ExpertGroup:
-    """Processes conditioned on the held-out values, too."""
+    """Processes conditioned on the held-out values, too; from a time of time.monotonic on, as they are."""
     known, processes = maker.known_values(held_out), {}
     for (slot, _), weighted in group.experts.items():
         process = weighted.expert
         assert isinstance(process, GaussianProcess)
+        if slot not in processes and time.monotonic() >= end:
+            processes[slot] = process
         if slot not in processes:
             every = examples[slot]
             if slot in known:

@@ -33,11 +33,18 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.config import LabelRegressionConfig
-from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of
+from kbdisk.experts.examples import (
+    Examples,
+    OneHotExamples,
+    commonest_labels,
+    folds_of,
+    values_within,
+)
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.model.optimizers import LBFGS
 
+VALUES_PER_SECOND = 50_000  # that regressions learn from, by their time
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
@@ -112,7 +119,8 @@ def fit(
     """Regressions of all properties of labels, as far as there is time."""
     device = sides.training.slot.device
     end = None if seconds is None else time.monotonic() + seconds
-    examples = OneHotExamples(sides, config.values, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
+    most = config.values if seconds is None else values_within(seconds, VALUES_PER_SECOND, config.values)
+    examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
     tasks = {}
     by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
     for done, (slot, values) in enumerate(by_size):

@@ -36,7 +36,9 @@ DEFAULT_STRENGTH = 0.01  # where too few links are held out
 TRIAL_SHARE = 0.05  # of the time, for each of them
 FINAL_SHARE = 0.1  # of the time, with the held-out links
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.03, 2000  # links that are held out
+HELD_OUT_A_SECOND, FEWEST_HELD_OUT = 200, 200  # in a short time, as they are ranked among all nodes
 MIN_HELD_OUT = 20  # of these, from which on the strength is chosen by them
+MIN_SECONDS_COMPARED = 10.0  # in which strengths are compared
 RATE, INITIAL_SCALE, EPSILON = 0.1, 0.1, 1e-10  # of Adagrad
 TRIALS, MAIN, FINAL = (1.0, 1.0), (1.0, 0.3), (0.3, 0.02)  # the first and the last rate of a phase, in RATE
 RELATION_WEIGHT = 0.5  # of the prediction of relations in the loss
@@ -791,13 +793,15 @@ def fit(
 ) -> Fitted:
     """The factors of triples, within some seconds or steps, whichever ends first; without either by UNLIMITED_EPOCHS epochs.
 
-    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, the best one goes on at
-    a falling rate, and at the end the held-out links are learnt too.
+    A part of the links is held out. Each strength of the regularisation is tried on the rest for a while, unless the time is short;
+    the best one goes on at a falling rate, and at the end the held-out links are learnt too.
     """
     config = replace(config, rank=rank_of(triples, config, seed, seconds))
-    learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, MAX_HELD_OUT, seed)
+    most = MAX_HELD_OUT if seconds is None else int(HELD_OUT_A_SECOND * seconds)
+    learnt, held_out = held_out_links(triples, HELD_OUT_SHARE, min(max(most, FEWEST_HELD_OUT), MAX_HELD_OUT), seed)
     known = Answers(triples.links, len(triples.relations))
-    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT else (DEFAULT_STRENGTH,)
+    is_short = seconds is not None and seconds < MIN_SECONDS_COMPARED
+    strengths = STRENGTHS if len(held_out) >= MIN_HELD_OUT and not is_short else (DEFAULT_STRENGTH,)
     done = 0.0
 
     def train(trainer: FactorTrainer, share: float, rates: tuple[float, float]) -> None:

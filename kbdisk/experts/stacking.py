@@ -54,6 +54,7 @@ from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.diffusion import Model
 
 ROUNDS = 3  # of masking many values of a held-out entity at once
+ASKED_SHARE = 0.75  # of the time: for questions; the rest is for fitting weights to the answers
 MILLISECONDS = 1000  # of a second
 BATCH_ENTITIES = 128  # the time limit is checked after each batch
 MIN_STACKING_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
@@ -306,8 +307,9 @@ def stack(
 ) -> list[ExpertGroup | None]:
     """Each group with the experts that have a weight beside a model and the other groups; None if none has.
 
-    Reserved values come first, then held-out entities. Once the time is used, the answers by then give the weights.
+    Reserved values come first, then held-out entities. Once most of the time is used, the answers by then give the weights.
     """
+    seconds = None if seconds is None else ASKED_SHARE * seconds
     usual_amount = usual_amounts(sides.training)
     of_held_out = _questions(sides.held_out, usual_amount, rounds, generator)
     if sides.complete is None:

@@ -8,8 +8,9 @@ takes as long as it takes. What then is left is planned:
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 
-A stage that needs less than its share leaves the rest to later ones. Where hardly anything is left for training, experts are left out
-and networks take a step or two: rules and the commonest values remain.
+A stage that needs less than its share leaves the rest to later ones. Networks that cannot take enough steps take none, and boosted
+trees get most of their time. Where setting up and filling leave hardly anything, the model has `MIN_MODEL_SHARE` of the budget all
+the same: a job that is late then is of some use.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitt
 FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up
 ALL_GAPS_FACTOR = 6.0  # seconds of predicting and writing a value, for each second of setting up a known one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
-MIN_SHARE_LEFT = 0.05  # of a budget, for training: with less, experts are left out
+MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
 KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on the overrun is reported
@@ -69,6 +70,7 @@ class Clock:
         self.before, self.steps = 0.0, 0  # seconds of networks of a stopped run that is resumed; steps of the networks
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # planned seconds of filling
+        self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
         self.shares: Mapping[str, float] = {}
@@ -87,6 +89,7 @@ class Clock:
             return
         if self.fills is not None:
             self.filling = min(self._seconds_of_filling(values), MAX_FILLING_SHARE * self.left)
+        self.extension = max(MIN_MODEL_SHARE * budget - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
         if self.report is not None:
@@ -105,13 +108,15 @@ class Clock:
             stages.append(f"about {self.filling:,.0f} s for {gaps:,} gaps")
         return f"plan: {', '.join(stages)}"
 
-    def plan(self, run: Run) -> None:
-        """Share the time between the networks and the experts of a run."""
+    def plan(self, run: Run, *, are_silent: bool = False) -> None:
+        """Share the time between the networks and the experts of a run; `are_silent`: the networks are known to need no more."""
         stacked = experts_of("stack")
-        shares = {name: (1 - WEIGHTS_SHARE) * run.experts[name].share for name in stacked}
-        is_short = self.for_training is not None and self.for_training < SHORT_TIME
+        shares = {
+            name: (1 - WEIGHTS_SHARE) * run.experts[name].share * (kind.factor_if_silent if are_silent else 1.0)
+            for name, kind in stacked.items()
+        }
         refits = {
-            name: (kind.short_refit_share if is_short else kind.refit_share) * shares[name]
+            name: (kind.short_refit_share if self.is_short else kind.refit_share) * shares[name]
             for name, kind in stacked.items()
         }
         fits = {name: share - refits[name] for name, share in shares.items()}
@@ -127,9 +132,9 @@ class Clock:
         return self.for_training is not None and self.for_training >= MIN_SECONDS_EXPERTS_FIRST
 
     @property
-    def is_used_up(self) -> bool:
-        """Whether hardly anything is left of the budget for training."""
-        return self.budget is not None and self.left < MIN_SHARE_LEFT * self.budget
+    def is_short(self) -> bool:
+        """Whether there is little time for training."""
+        return self.for_training is not None and self.for_training < SHORT_TIME
 
     # ------------------------------------------------------------ what is left
 
@@ -140,9 +145,14 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """The seconds that are left of the budget for what is not yet done, but for filling."""
+        """The seconds that are left for what is not yet done, but for filling."""
+        return max(self._unextended + self.extension, 0.0)
+
+    @property
+    def _unextended(self) -> float:
+        """The same of the budget alone; negative if it is used up."""
         assert self.budget is not None
-        return max((1 - SPARE) * self.budget - self.spent - self.filling, 0.0)
+        return (1 - SPARE) * self.budget - self.spent - self.filling
 
     def seconds(self, name: str) -> float | None:
         """The seconds that a stage has, if they are limited."""

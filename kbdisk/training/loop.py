@@ -51,6 +51,8 @@ from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
+PROBED_PARTS = 16, 4  # one in so many entities of the first step
+PROBES = 2  # of each part: the first time includes work that is done once
 CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
 SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
 PIECE_SEED = 1 << 32  # mixed with the seeds of dropout, for a piece of a chunk
@@ -186,6 +188,8 @@ class Trainer:
         state, last = self.state, time.monotonic()
         if self.is_continued and state.step == 0:
             state.best = self.validator.cost(self.validator.evaluate(0))
+        if state.step == 0 and self._has_no_time_for_steps():
+            self._give_up()
         while not self.is_done:
             begun = time.monotonic()
             nats = self.advance()
@@ -216,11 +220,31 @@ class Trainer:
         """Whether no further steps are taken."""
         return self.schedule.is_over or bool(self.state.stopped)
 
+    @property
+    def _least_steps(self) -> int:
+        """With fewer steps the network is given up, and experts get its time; 0 where there is nothing in its place."""
+        enough = min(MIN_STEPS, self.config.steps or MIN_STEPS)
+        return enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
+
+    def _has_no_time_for_steps(self) -> bool:
+        """Whether the least steps would take too long by far even if each took as long as a part of the first."""
+        least = self._least_steps
+        if not least or self.config.seconds is None:
+            return False
+        self.network.train()
+        for part in PROBED_PARTS:
+            some, seconds = self.entities_of(0)[::part], math.inf
+            for _ in range(PROBES):
+                begun = time.monotonic()
+                self.gradients.compute(some, self._loss)
+                seconds = min(seconds, self._shared_seconds(time.monotonic() - begun))
+            if self.schedule.are_too_slow(seconds, least):
+                return True
+        return False
+
     def _time_step(self, seconds: float) -> None:
         """Record the seconds of a step; after enough steps plan the tasks after the last step, and convert the budget to steps."""
-        state, budget = self.state, self.config.seconds
-        enough = min(MIN_STEPS, self.config.steps or MIN_STEPS)
-        least = enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
+        state, budget, least = self.state, self.config.seconds, self._least_steps
         if not self.schedule.is_timed(seconds, least) or budget is None:
             return
         if self.schedule.is_hopeless(least):

@@ -159,10 +159,11 @@ class Schedule:
 
     @property
     def is_over(self) -> bool:
-        """Whether all steps are taken, the time is up, or early stopping ends the run."""
+        """Whether all steps are taken, the time is up, the network was given up, or early stopping ends the run."""
         over = self.total is not None and self.state.step >= self.total
         late = self.config.seconds is not None and self.state.seconds + self.state.spare >= self.config.seconds
-        return over or (late and self.state.total is not None) or self.state.worse >= self.config.patience
+        ended = self.state.is_silent or self.state.worse >= self.config.patience
+        return over or (late and self.state.total is not None) or ended
 
     @property
     def falls(self) -> int:
@@ -186,12 +187,13 @@ class Schedule:
 
     def is_hopeless(self, least: int) -> bool:
         """Whether the first steps were so slow that the budget does not have the `least` useful steps."""
-        seconds, times = self.config.seconds, self.state.timing
-        return (
-            seconds is not None
-            and len(times) >= MIN_TIMED_HOPELESS
-            and least * min(times[1:]) > HOPELESS_FACTOR * MIN_STEPS_SHARE * seconds
-        )
+        times = self.state.timing
+        return len(times) >= MIN_TIMED_HOPELESS and self.are_too_slow(min(times[1:]), least)
+
+    def are_too_slow(self, step: float, least: int) -> bool:
+        """Whether steps that each take so many seconds, or longer, are too slow by far for the `least` useful ones."""
+        seconds = self.config.seconds
+        return seconds is not None and least * step > HOPELESS_FACTOR * MIN_STEPS_SHARE * seconds
 
     def is_timed(self, seconds: float, least: int = 0) -> bool:
         """Record the seconds of a step; whether the budget can be converted to a number of steps now, which happens once.

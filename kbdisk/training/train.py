@@ -109,8 +109,6 @@ def train(
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)
-    if experts.are_used and clock.is_used_up:
-        experts.leave_out()
     if experts.come_first:
         experts.fit()
     begun = time.monotonic()
@@ -133,7 +131,7 @@ def train(
     trained = Trained(
         data.codec, first.network, run, record, styles, first.latent_knn, tuple(others), reserved=reserved
     )
-    trained = experts.beside(trained)
+    trained = experts.beside(trained, are_silent=trainers[0].state.is_silent)
     trained.record.facts["seconds"] = round(clock.spent, 1)
     return trained
 
@@ -211,16 +209,14 @@ class Experts:
         """The entities that they are fitted to and weighed on."""
         return Sides(self.data.training, self.data.validation, self.data.complete).to(self.device)
 
-    def leave_out(self) -> None:
-        """Use no experts, as there is no time for them."""
-        self.are_used = False
-        self.clock.leave_out(*(name for name in experts_of("stack", "answer") if self.run.experts[name].share))
-
     def fit(self) -> None:
         """Fit each to the training entities."""
         for name, kind in self._chosen("stack"):
             config, seed = self.run.experts[name], self.run.seed
             seconds, report = self.clock.stage(name, kind.doing)
+            if seconds is not None and len(self.data.training.slot) > kind.values_per_second * seconds:
+                self.clock.leave_out(name)
+                continue
             self.candidates[name] = kind.load_fit()(
                 self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
             )
@@ -229,12 +225,13 @@ class Experts:
         """The experts of a stage that have a share of the time."""
         return [(name, kind) for name, kind in experts_of(stage).items() if self.run.experts[name].share]
 
-    def beside(self, trained: Trained) -> Trained:
-        """The networks with the experts that have a weight."""
+    def beside(self, trained: Trained, *, are_silent: bool) -> Trained:
+        """The networks with the experts that have a weight; `are_silent`: the networks took too few steps."""
         run, clock = self.run, self.clock
         clock.steps = trained.record.facts["steps"]
         if not self.are_used:
             return trained
+        clock.plan(run, are_silent=are_silent)
         if not self.come_first:
             self.fit()
         seconds, report = clock.stage(WEIGHTS, "weighing")
@@ -266,7 +263,7 @@ class Experts:
         return trained
 
 
-MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: they take a few steps
+MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: few of them can take enough steps in it
 
 
 def _network_runs(

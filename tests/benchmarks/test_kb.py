@@ -19,6 +19,7 @@ from benchmarks.masking import Cell, Masked, Values, mask, property_name, read_h
 from benchmarks.progress import Progress
 from benchmarks.results import Result, Row, Unfinished
 from kbdisk.entity import Coordinate, Date, Entity, Link, Quantity, at, walk
+from kbdisk.training import loop
 
 
 def towns(count: int = 60) -> list[Entity]:
@@ -266,7 +267,8 @@ def test_an_option_does_what_it_says(option, arguments, is_seen, source, run):
 
 
 @pytest.mark.slow
-def test_ours_is_completed_and_compared(source, run):
+def test_ours_is_completed_and_compared(source, run, monkeypatch):
+    monkeypatch.setattr(loop, "MIN_STEPS", 1)  # the network is validated, however slow its steps are
     ours = ("kb", "kb.jsonl", "--against", "constant", "--out", "r", "--budget", "12s")
     status, out, err = run(*ours, "--preset", "fast", "--verbose")
     assert status == 0, err

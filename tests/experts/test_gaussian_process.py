@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from models import tiny_run
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError
-from kbdisk.experts import gaussian_process, serialize
+from kbdisk.experts import EXPERTS, gaussian_process, serialize
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import GaussianProcessConfig
 from kbdisk.experts.gaussian_process import ExampleMaker, GaussianProcess, interpolate
@@ -24,7 +25,6 @@ from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.store.folder import open_folder, save
-from kbdisk.training import clock
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.train import network_runs, train
@@ -314,7 +314,8 @@ def test_a_property_with_few_values_has_a_process_however_many_entities_there_ar
 
 
 def test_a_time_budget_is_shared_and_kept(monkeypatch):
-    monkeypatch.setattr(clock, "MIN_SHARE_LEFT", 0.0)  # experts are fitted, within no time
+    unhurried = replace(EXPERTS["gaussian_process"], values_per_second=math.inf)  # fitted, within no time
+    monkeypatch.setitem(EXPERTS, "gaussian_process", unhurried)
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []

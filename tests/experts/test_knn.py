@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -15,14 +16,13 @@ from models import tiny_run
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError
-from kbdisk.experts import knn, serialize
+from kbdisk.experts import EXPERTS, knn, serialize
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, Inputs, LabelMasses, Sides
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.schemas.kinds import Category, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
 from kbdisk.store.folder import open_folder, save
-from kbdisk.training import clock
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.train import network_runs, train
@@ -218,7 +218,8 @@ def test_without_a_share_or_held_out_entities_there_are_no_neighbours():
 
 
 def test_a_time_budget_is_shared_and_kept(monkeypatch):
-    monkeypatch.setattr(clock, "MIN_SHARE_LEFT", 0.0)  # experts are fitted, within no time
+    unhurried = replace(EXPERTS["knn"], values_per_second=math.inf)  # fitted, within no time
+    monkeypatch.setitem(EXPERTS, "knn", unhurried)
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []

@@ -12,6 +12,7 @@ import torch
 from models import tiny_run
 
 from kbdisk.entity import Entity
+from kbdisk.experts import EXPERTS
 from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
@@ -94,7 +95,8 @@ def test_stages_after_training_have_their_shares_of_what_set_up_leaves(monkeypat
 
 
 def test_stages_after_training_have_a_least_and_a_most(monkeypatch):
-    clock = planned(100.0, monkeypatch, first=False, set_up=99.0, **AFTER)
+    clock = planned(4.0, monkeypatch, first=False, **AFTER)
+    clock.spent = 4.0
     assert [clock.seconds(name) for name in AFTER] == [1.0, 2.0]
     clock = planned(10_000.0, monkeypatch, first=False, **AFTER)
     assert clock.seconds(NETWORKS) == pytest.approx(0.6 * (9_900 - 100))
@@ -110,7 +112,7 @@ def test_stages_after_training_keep_most_of_their_time_whatever_came_before(monk
 
 def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
     assert planned(100.0, monkeypatch, set_up=9.0, fills="likely").left == pytest.approx(90 - 1.25 * 6)
-    assert planned(100.0, monkeypatch, set_up=90.0, fills="likely").left == pytest.approx(9 - 0.5 * 9)
+    assert planned(100.0, monkeypatch, set_up=90.0, fills="likely").filling == pytest.approx(0.5 * 9)
     assert planned(100.0, monkeypatch, set_up=9.0).left == pytest.approx(90)
 
 
@@ -156,17 +158,41 @@ def test_experts_without_time_are_left_out_and_named(monkeypatch):
     assert list(clock.lines()) == ["left out for lack of time: trees of presence. A longer budget includes them"]
 
 
-def test_experts_are_left_out_where_set_up_has_used_the_budget_up():
+def test_a_model_has_a_part_of_its_budget_however_long_setting_up_took(monkeypatch):
+    clock = planned(100.0, monkeypatch, first=False, set_up=300.0, fills="likely", **AFTER)
+    assert (clock.filling, clock.left) == (0.0, pytest.approx(50))
+    assert clock.for_training == pytest.approx(40)
+    clock.spent += 20.0
+    assert clock.left == pytest.approx(30)
+    assert planned(100.0, monkeypatch, set_up=30.0, **AFTER).extension == 0
+
+
+def test_experts_are_fitted_where_set_up_has_used_the_budget_up(monkeypatch):
+    monkeypatch.setattr(loop, "MIN_STEPS", 1 << 40)  # networks leave their time
     clock = Clock(begun=time.monotonic() - 100)
+    trained = train(
+        SCHEMA, known(400), run(8.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
+    )
+    assert any(trained.experts.values())
+    assert not clock.left_out
+
+
+def test_an_expert_is_left_out_where_it_could_not_go_through_the_values(monkeypatch):
+    monkeypatch.setitem(EXPERTS, "knn", replace(EXPERTS["knn"], values_per_second=1.0))
+    clock = Clock()
     trained = train(
         SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
     )
-    assert not any(trained.experts.values())
-    assert (
-        next(clock.lines())
-        == "left out for lack of time: nearest neighbours, boosted trees. A longer budget includes them"
-    )
-    assert trained.record.facts["steps"] > 0
+    assert not trained.experts.get("knn")
+    assert next(clock.lines()) == "left out for lack of time: nearest neighbours. A longer budget includes them"
+
+
+def test_trees_have_most_of_the_time_of_networks_without_enough_steps(monkeypatch):
+    clock = planned(100.0, monkeypatch, first=False)
+    before = clock.seconds("boosted_trees")
+    clock.plan(run(100.0), are_silent=True)
+    assert clock.shares["boosted_trees"] == pytest.approx(2 * 0.3 * 0.75 * 0.6)
+    assert clock.seconds("boosted_trees") > before
 
 
 def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
@@ -185,11 +211,12 @@ def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
     assert clock.spent > 1000
 
 
-def test_experts_that_have_used_up_a_budget_leave_networks_a_few_steps(monkeypatch):
+def test_networks_take_no_steps_where_experts_have_used_up_the_budget(monkeypatch):
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0)
     monkeypatch.setattr(Clock, "seconds", lambda clock, name: 0.0 if name == NETWORKS else 1.0)
     trained = train(SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None)
-    assert trained.record.facts["steps"] > 0
+    assert trained.record.facts["steps"] == 0
+    assert trained.network.config.width == SILENT_WIDTH
 
 
 def test_what_a_network_is_known_by_is_the_time_that_was_planned_for_it():

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from kbdisk.leaves.belief import SingleStep
 from kbdisk.leaves.number.codec import MAX_CODE, CodecTables
-from kbdisk.leaves.number.densities import MIN_SHARE, Blend, Density, Mixture, Shifted
+from kbdisk.leaves.number.densities import MIN_SHARE, Blend, Density, Mixture, Shifted, tensors_of
 from kbdisk.leaves.number.normal import log_mass
 
 HUBER_DELTA = 3.0  # deviations, beyond which the error of a point estimate counts linearly
@@ -158,10 +158,11 @@ class NumberBelief(SingleStep):
     # -------------------------------------------------------- single numbers
 
     def mean(self) -> Tensor:
-        """(n,) in original units, mass beyond a bound counting as at the bound.
+        """(n,) in original units, mass beyond a bound counting as at the bound."""
+        return self._once_for_equal_rows(NumberBelief._mean)
 
-        The pieces of the map are straight, so the integral of the cdf at its knots gives the mean exactly.
-        """
+    def _mean(self) -> Tensor:
+        """(n,). The pieces of the map are straight, so the integral of the cdf at its knots gives the mean exactly."""
         tables, slot, density = self.tables, self.slot, self.density
         bounds = torch.stack([tables.low[slot], tables.high[slot]], dim=1)  # (n, 2)
         low, high = tables(slot, bounds)[:, :, None].unbind(1)  # (n, 1)
@@ -193,7 +194,21 @@ class NumberBelief(SingleStep):
 
     def median(self) -> Tensor:
         """(n,)."""
-        return self.quantile(0.5)
+        return self._once_for_equal_rows(lambda belief: belief.quantile(0.5))
+
+    def _once_for_equal_rows(self, ask: Callable[[NumberBelief], Tensor]) -> Tensor:
+        """(n,) what a function (m,) of a belief says. A network that has learnt nothing believes the same in all rows of a slot."""
+        rows = torch.arange(len(self.slot), device=self.slot.device)
+        slots, place = self.slot.unique(return_inverse=True)
+        first = rows[: len(slots)].scatter_reduce(0, place, rows, "amin", include_self=False)
+        if 2 * len(slots) > len(rows) or not self._are_equal(rows, first[place]):
+            return ask(self)
+        return ask(self.pick(first))[place]
+
+    def _are_equal(self, rows: Tensor, others: Tensor) -> bool:
+        """Whether rows (n,) have the density and the atoms of others (n,) of the same slot."""
+        tensors = (self.shares, *tensors_of(self.density))
+        return all(torch.equal(tensor[rows], tensor[others]) for tensor in tensors)
 
     def typical(self) -> Tensor:
         """(n,) the number with the least absolute error: the estimate of experts, or half-way from the median to the answer.
@@ -203,15 +218,28 @@ class NumberBelief(SingleStep):
         """
         if self.estimate is None and self.answer is None:
             return self.median()
+        if self.estimate is None:
+            return self._clamped()
+        below = self.cdf(self.estimate)
+        is_inside = (below > MIDDLE_LEVELS[0]) & (below < MIDDLE_LEVELS[2])
+        others = (~is_inside | self._have_heavy_atoms.any(1)).nonzero()[:, 0]  # few
+        return self.estimate.index_copy(0, others, self.pick(others)._clamped())
+
+    def _clamped(self) -> Tensor:
+        """(n,) the estimate or what lies half-way, clamped."""
         low, median, high = self.quantile(torch.tensor(MIDDLE_LEVELS, dtype=torch.float64)).unbind(1)
         number = self.estimate
         if number is None:
             assert self.answer is not None
             rows, half = torch.arange(len(median), device=median.device), torch.full_like(median[:1], 0.5)
             number = self.between(rows, median, self.answer, half)
-        atoms, masses = self.atoms
-        is_atom = ((atoms == median[:, None]) & (masses >= MIDDLE_LEVELS[2] - MIDDLE_LEVELS[0])).any(1)
+        is_atom = ((self.atoms[0] == median[:, None]) & self._have_heavy_atoms).any(1)
         return torch.minimum(torch.maximum(number, low), high).where(~is_atom, median)
+
+    @property
+    def _have_heavy_atoms(self) -> Tensor:
+        """(n, A) the atoms with as much mass as the middle fifth."""
+        return self.atoms[1] >= MIDDLE_LEVELS[2] - MIDDLE_LEVELS[0]
 
     def between(self, rows: Tensor, first: Tensor, second: Tensor, share: Tensor) -> Tensor:
         """(m,) numbers of some rows, at this share of the way from the first to the second on the scale of their property."""

@@ -23,7 +23,7 @@ n rows   m points of each row   P knots of the map   K components   B bins   S s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -71,6 +71,15 @@ class Density(Protocol):
 
     def pick(self, rows: Tensor) -> Density:
         """The densities of some of the rows."""
+
+
+def tensors_of(density: Any) -> Iterator[Tensor]:
+    """The tensors of a density and of those that it consists of, each with n rows."""
+    for part in vars(density).values():
+        if isinstance(part, Tensor):
+            yield part
+        elif not isinstance(part, float):
+            yield from tensors_of(part)
 
 
 # ---------------------------------------------------------------- mixture of Gaussians
