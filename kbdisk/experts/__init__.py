@@ -31,6 +31,8 @@ from kbdisk.plugins import Table, load_part
 if TYPE_CHECKING:
     from kbdisk.experts.serialize import Format
 
+MIN_SECONDS = 0.1  # of an expert that may be left out, however few values there are
+
 Stage: TypeAlias = Literal["network", "stack", "answer", "presence", "links"]
 
 
@@ -65,6 +67,10 @@ class ExpertKind:
     keep_before_refit: bool = (
         False  # whether held-out entities, which the last fit learns from, are evaluated as before it
     )
+
+    def seconds_for(self, values: int) -> float:
+        """The least seconds in which it is of use where training entities have so many values."""
+        return 0.0 if self.values_per_second == math.inf else MIN_SECONDS + values / self.values_per_second
 
     def load_fit(self) -> Callable[..., Any]:
         """The function that fits it."""
@@ -125,6 +131,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:LABEL_REGRESSION",
             title="label regression",
             doing="fitting labels",
+            factor_if_silent=2.0,
             keep_before_refit=True,
         ),
         "boosted_trees": ExpertKind(

@@ -17,6 +17,7 @@ from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpe
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 
+FEWEST_VALUES = 10_000  # that are learnt from where time is short
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
 
@@ -96,8 +97,8 @@ class OneHotExamples:
 
 
 def values_within(seconds: float, per_second: int, most: int) -> int:
-    """The values that a fit of some seconds learns from; at least those of one second, and at most so many."""
-    return min(int(per_second * max(seconds, 1.0)), most)
+    """The values that a fit of some seconds learns from: `FEWEST_VALUES` at least, and at most so many."""
+    return min(max(int(per_second * seconds), FEWEST_VALUES), most)
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

@@ -44,6 +44,7 @@ from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.model.optimizers import LBFGS
 
+MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 50_000  # that regressions learn from, by their time
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
@@ -118,9 +119,11 @@ def fit(
 ) -> Candidates:
     """Regressions of all properties of labels, as far as there is time."""
     device = sides.training.slot.device
-    end = None if seconds is None else time.monotonic() + seconds
+    begun = time.monotonic()
     most = config.values if seconds is None else values_within(seconds, VALUES_PER_SECOND, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
+    left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
+    end = None if left is None else time.monotonic() + left
     tasks = {}
     by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
     for done, (slot, values) in enumerate(by_size):

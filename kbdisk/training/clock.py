@@ -38,6 +38,8 @@ KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, how
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on the overrun is reported
 NETWORKS, WEIGHTS, EVALUATION, CALIBRATION = "networks", "weights", "evaluation", "calibration"  # beside the experts
+# of the time that was planned for a stage of training, the same: without weights experts are lost, trees are the best of them
+KEPT_SHARES = {WEIGHTS: 1.0, "boosted_trees": KEPT_SHARE}
 
 
 class Limits(NamedTuple):
@@ -164,9 +166,13 @@ class Clock:
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
         whole = sum(self.shares.values())
         planned = sum(self._planned_after((self.shares[name] + later) / whole).values())
-        # experts without weights are lost
-        least = self.shares[name] / whole * (self.for_training or 0.0) if name == WEIGHTS else 0.0
+        least = KEPT_SHARES.get(name, 0.0) * self.shares[name] / whole * (self.for_training or 0.0)
         return max(seconds_for(self.shares[name], max(self.left - planned, 0.0), later), least)
+
+    def is_enough_for(self, name: str, values: int) -> bool:
+        """Whether an expert has time to go through so many values."""
+        seconds = self.seconds(name)
+        return seconds is None or seconds >= EXPERTS[name].seconds_for(values)
 
     def _planned_after(self, training: float) -> dict[str, float]:
         """The seconds of each stage after training, where such a share of training is left."""

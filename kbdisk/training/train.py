@@ -213,10 +213,10 @@ class Experts:
         """Fit each to the training entities."""
         for name, kind in self._chosen("stack"):
             config, seed = self.run.experts[name], self.run.seed
-            seconds, report = self.clock.stage(name, kind.doing)
-            if seconds is not None and len(self.data.training.slot) > kind.values_per_second * seconds:
+            if not self.clock.is_enough_for(name, len(self.data.training.slot)):
                 self.clock.leave_out(name)
                 continue
+            seconds, report = self.clock.stage(name, kind.doing)
             self.candidates[name] = kind.load_fit()(
                 self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
             )
