@@ -240,6 +240,31 @@ def test_the_typical_number_is_between_the_median_and_the_answer_in_the_middle_o
         assert bool(((typical >= low - close) & (typical <= high + close)).all())
 
 
+@for_each(("data", "code", "kind"), KINDS)
+def test_an_estimate_is_clamped_to_the_middle_fifth_of_the_mass(data, code, kind):
+    _, belief = made(data, code, kind)
+    none = torch.zeros(len(belief.slot), dtype=torch.float64)
+    low, median, high = (belief.quantile(level) for level in (0.4, 0.5, 0.6))
+    atoms, masses = belief.atoms
+    is_heavy = ((atoms == median[:, None]) & (masses >= 0.2)).any(1)
+    for level in (1e-6, 0.39, 0.45, 0.5, 0.58, 0.61, 1 - 1e-6):
+        estimate = belief.tables.bounded(belief.slot, belief.quantile(level)[:, None])[:, 0]
+        clamped = torch.minimum(torch.maximum(estimate, low), high).where(~is_heavy, median)
+        assert torch.equal(belief.with_estimate(median, estimate, none).typical(), clamped)
+
+
+@for_each(("data", "code", "kind"), KINDS)
+def test_what_is_computed_once_for_equal_rows_is_that_of_each_row(data, code, kind):
+    _, belief = made(data, code, kind)
+    equal = belief.pick(torch.tensor([1] * 7))
+    other = belief.pick(torch.tensor([1, 1, 2, 1, 0, 1, 1]))
+    for ask in (NumberBelief.mean, NumberBelief.median):
+        of_each = torch.cat([ask(belief.pick(torch.tensor([row]))) for row in range(3)])
+        assert torch.allclose(ask(equal), of_each[1].expand(7), rtol=1e-9, atol=1e-9)
+        assert torch.allclose(ask(other), of_each[torch.tensor([1, 1, 2, 1, 0, 1, 1])], rtol=1e-9, atol=1e-9)
+    assert len(belief.pick(torch.tensor([], dtype=torch.long)).mean()) == 0
+
+
 def test_a_repeated_number_that_is_the_median_is_said():
     codec = fitted("spiked", "quantile")
     masses = torch.tensor([0.5, 0.5, *[0.0] * (len(codec.atoms) - 1)]).clamp(min=1e-9).expand(3, -1)

@@ -187,6 +187,26 @@ def test_an_expert_is_left_out_where_it_could_not_go_through_the_values(monkeypa
     assert next(clock.lines()) == "left out for lack of time: nearest neighbours. A longer budget includes them"
 
 
+def test_a_network_takes_no_step_where_a_part_of_one_takes_too_long(monkeypatch):
+    compute, sizes = loop.ParallelGradients.compute, []
+
+    def slow(gradients, entities, loss_of):
+        sizes.append(len(entities))
+        time.sleep(0.05)
+        return compute(gradients, entities, loss_of)
+
+    monkeypatch.setattr(loop.ParallelGradients, "compute", slow)
+    steps: list[int] = []
+
+    def watch(progress):
+        steps.append(progress.step)
+
+    trained = train(SCHEMA, known(400), run(5.0, validation=0.2), torch.device("cpu"), watch)
+    assert trained.record.facts["steps"] == 0
+    assert not any(steps)
+    assert max(sizes) < run(5.0).train.batch / 2
+
+
 def test_trees_have_most_of_the_time_of_networks_without_enough_steps(monkeypatch):
     clock = planned(100.0, monkeypatch, first=False)
     before = clock.seconds("boosted_trees")
