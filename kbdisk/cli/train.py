@@ -286,7 +286,7 @@ def _show_result(model: Model, out: str, verbose: bool) -> None:
     held_out = f"{len(record.training):,} trained on, {len(record.validation):,} held out"
     members = len(model.trained.members)
     networks = f"{members} networks, the first of " if members > 1 else ""
-    steps = counted(facts["steps"], "step", "steps") if facts["steps"] else "no steps of a network"
+    steps = counted(facts["steps"], "step", "steps")
     line = f"{networks}{steps}{best}, in {facts['seconds']:,.0f} s; {held_out}"
     console.print(Text(line), soft_wrap=True)
     if verbose:
