@@ -435,7 +435,8 @@ def fit(
         report(done + 1, len(known))
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
-        if seconds is not None and seconds < seconds_of_masking:
+        masking_was_cut = masking_seconds is not None and seconds_of_masking >= masking_seconds
+        if seconds is not None and (masking_was_cut or seconds < seconds_of_masking):
             return _with_shared_points(group)
         end = math.inf if seconds is None else time.monotonic() + seconds
         known = {} if sides.complete is None else maker.known_values(sides.complete)
@@ -443,7 +444,7 @@ def fit(
             slot: (maker.examples(slot, known[slot], labels) if slot in known else examples[slot]).first(config.points)
             for slot, labels in _labels_of(group).items()
         }
-        return _with_shared_points(_with_held_out(group, maker, every, sides.held_out, end))
+        return _with_shared_points(_with_held_out(group, maker, every, sides.held_out, end) or group)
 
     return Candidates(ExpertGroup(maker.featurizer, maker.usual_amount, experts), refitted)
 
@@ -527,14 +528,17 @@ def _labels_of(group: ExpertGroup) -> dict[int, Tensor]:
 
 def _with_held_out(
     group: ExpertGroup, maker: ExampleMaker, examples: Mapping[int, Examples], held_out: Tokens, end: float
-) -> ExpertGroup:
-    """Processes conditioned on the held-out values, too; from a time of time.monotonic on, as they are."""
+) -> ExpertGroup | None:
+    """Processes conditioned on the held-out values, too; None where that is not done by `end`, a time of time.monotonic.
+
+    All or none: processes share their points, whose features differ before and after.
+    """
     known, processes = maker.known_values(held_out), {}
     for (slot, _), weighted in group.experts.items():
         process = weighted.expert
         assert isinstance(process, GaussianProcess)
-        if slot not in processes and time.monotonic() >= end:
-            processes[slot] = process
+        if time.monotonic() >= end:
+            return None
         if slot not in processes:
             every = examples[slot]
             if slot in known:

@@ -54,7 +54,7 @@ from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.diffusion import Model
 
 ROUNDS = 3  # of masking many values of a held-out entity at once
-ASKED_SHARE = 0.75  # of the time: for questions; the rest is for fitting weights to the answers
+ASKED_SHARE = 0.75  # of the time: for asking the model and the experts; the rest is for fitting weights to the answers
 MILLISECONDS = 1000  # of a second
 BATCH_ENTITIES = 128  # the time limit is checked after each batch
 MIN_STACKING_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight

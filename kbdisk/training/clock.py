@@ -8,9 +8,9 @@ takes as long as it takes. What then is left is planned:
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 
-A stage that needs less than its share leaves the rest to later ones. Networks that cannot take enough steps take none, and boosted
-trees get most of their time. Where setting up and filling leave hardly anything, the model has `MIN_MODEL_SHARE` of the budget all
-the same: a job that is late then is of some use.
+A stage that needs less than its share leaves the rest to later ones. Networks that cannot take enough steps take none. Their time
+goes to the experts, to boosted trees and label regression first. Where setting up and filling leave hardly anything, the model has
+half of the budget all the same, `MOST_EXTENDED` seconds at most: a job that is late then is of some use.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, fo
 ALL_GAPS_FACTOR = 6.0  # seconds of predicting and writing a value, for each second of setting up a known one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
+MOST_EXTENDED = (
+    15.0  # seconds that the model has in this way: a longer budget leaves them, unless set-up takes most of it
+)
 KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on the overrun is reported
 NETWORKS, WEIGHTS, EVALUATION, CALIBRATION = "networks", "weights", "evaluation", "calibration"  # beside the experts
-# of the time that was planned for a stage of training, the same: without weights experts are lost, trees are the best of them
+# the same for stages of training: without weights experts are of no use; trees are the best expert
 KEPT_SHARES = {WEIGHTS: 1.0, "boosted_trees": KEPT_SHARE}
 
 
@@ -91,7 +94,7 @@ class Clock:
             return
         if self.fills is not None:
             self.filling = min(self._seconds_of_filling(values), MAX_FILLING_SHARE * self.left)
-        self.extension = max(MIN_MODEL_SHARE * budget - self._unextended, 0.0)
+        self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
         if self.report is not None:
@@ -111,7 +114,7 @@ class Clock:
         return f"plan: {', '.join(stages)}"
 
     def plan(self, run: Run, *, are_silent: bool = False) -> None:
-        """Share the time between the networks and the experts of a run; `are_silent`: the networks are known to need no more."""
+        """Share the time between the networks and the experts of a run; `are_silent`: the networks took too few steps, and leave their time."""
         stacked = experts_of("stack")
         shares = {
             name: (1 - WEIGHTS_SHARE) * run.experts[name].share * (kind.factor_if_silent if are_silent else 1.0)

@@ -348,6 +348,33 @@ def test_with_a_weight_they_have_reserved_and_held_out_values_too():
     assert values(candidates.refitted(candidates.group)) > there(complete)
 
 
+def test_without_time_for_all_no_process_is_fitted_again(monkeypatch):
+    schema, known = things()
+    codec = Codec.fit(schema, known[:150])
+    complete, held_out_part = codec.encode(known[:150]), codec.encode(known[150:])
+    candidates = gaussian_process.fit(
+        codec,
+        Sides(without_reserved(complete, 0), held_out_part, complete),
+        config=GaussianProcessConfig(share=0.5),
+        seed=0,
+    )
+    before = {key: weighted.expert for key, weighted in candidates.group.experts.items()}
+    assert len({slot for slot, _ in before}) > 1
+    conditioned, monotonic, late = gaussian_process._conditioned, gaussian_process.time.monotonic, []
+
+    def condition_slowly(*arguments):
+        late.append(1e6)
+        return conditioned(*arguments)
+
+    monkeypatch.setattr(gaussian_process, "_conditioned", condition_slowly)
+    monkeypatch.setattr(gaussian_process.time, "monotonic", lambda: monotonic() + sum(late))
+    again = candidates.refitted(candidates.group, 1000.0)
+    assert len(late) == 1  # the first took too long
+    for key, weighted in again.experts.items():
+        assert torch.equal(weighted.expert.coefficients, before[key].coefficients)
+        assert torch.equal(weighted.expert.inverse_diagonal, before[key].inverse_diagonal)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -263,6 +263,15 @@ def test_what_is_computed_once_for_equal_rows_is_that_of_each_row(data, code, ki
         assert torch.allclose(ask(equal), of_each[1].expand(7), rtol=1e-9, atol=1e-9)
         assert torch.allclose(ask(other), of_each[torch.tensor([1, 1, 2, 1, 0, 1, 1])], rtol=1e-9, atol=1e-9)
     assert len(belief.pick(torch.tensor([], dtype=torch.long)).mean()) == 0
+    asked: list[int] = []
+
+    def ask_and_count(of_rows: NumberBelief) -> torch.Tensor:
+        asked.append(len(of_rows.slot))
+        return of_rows.slot.double()
+
+    equal._once_for_equal_rows(ask_and_count)
+    other._once_for_equal_rows(ask_and_count)
+    assert asked == [1, 7]
 
 
 def test_a_repeated_number_that_is_the_median_is_said():

@@ -159,16 +159,25 @@ def test_experts_without_time_are_left_out_and_named(monkeypatch):
 
 
 def test_a_model_has_a_part_of_its_budget_however_long_setting_up_took(monkeypatch):
-    clock = planned(100.0, monkeypatch, first=False, set_up=300.0, fills="likely", **AFTER)
-    assert (clock.filling, clock.left) == (0.0, pytest.approx(50))
-    assert clock.for_training == pytest.approx(40)
-    clock.spent += 20.0
-    assert clock.left == pytest.approx(30)
-    assert planned(100.0, monkeypatch, set_up=30.0, **AFTER).extension == 0
+    clock = planned(20.0, monkeypatch, first=False, set_up=300.0, fills="likely", **AFTER)
+    assert (clock.filling, clock.left) == (0.0, pytest.approx(10))
+    assert clock.for_training == pytest.approx(8)
+    clock.spent += 4.0
+    assert clock.left == pytest.approx(6)
+    assert planned(1000.0, monkeypatch, set_up=1200.0, **AFTER).left == pytest.approx(15)
+
+
+@pytest.mark.parametrize(("seconds", "set_up"), [(600.0, 60.0), (90.0, 20.0), (100.0, 30.0)])
+def test_a_budget_that_is_not_short_is_not_extended_for_filling(monkeypatch, seconds, set_up):
+    values = ValueCounts(known=1000, missing=1000)
+    clock = planned(seconds, monkeypatch, set_up=set_up, fills="all", values=values)
+    assert clock.extension == 0
+    assert clock.spent + clock.left + clock.filling <= seconds
 
 
 def test_experts_are_fitted_where_set_up_has_used_the_budget_up(monkeypatch):
     monkeypatch.setattr(loop, "MIN_STEPS", 1 << 40)  # networks leave their time
+    monkeypatch.setitem(EXPERTS, "knn", replace(EXPERTS["knn"], values_per_second=math.inf))
     clock = Clock(begun=time.monotonic() - 100)
     trained = train(
         SCHEMA, known(400), run(8.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
@@ -207,7 +216,7 @@ def test_a_network_takes_no_step_where_a_part_of_one_takes_too_long(monkeypatch)
     assert max(sizes) < run(5.0).train.batch / 2
 
 
-def test_trees_have_most_of_the_time_of_networks_without_enough_steps(monkeypatch):
+def test_trees_have_twice_their_share_beside_networks_without_enough_steps(monkeypatch):
     clock = planned(100.0, monkeypatch, first=False)
     before = clock.seconds("boosted_trees")
     clock.plan(run(100.0), are_silent=True)
@@ -234,6 +243,7 @@ def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
 def test_networks_take_no_steps_where_experts_have_used_up_the_budget(monkeypatch):
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0)
     monkeypatch.setattr(Clock, "seconds", lambda clock, name: 0.0 if name == NETWORKS else 1.0)
+    monkeypatch.setattr(loop, "MIN_STEPS", 1 << 40)  # on any machine
     trained = train(SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None)
     assert trained.record.facts["steps"] == 0
     assert trained.network.config.width == SILENT_WIDTH
