@@ -10,7 +10,6 @@ Importing this package loads no torch, nor do `rules` and `rule_columns`, which 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -61,16 +60,15 @@ class ExpertKind:
     refit_share: float = 0.0  # of its time: to fit it again once it has weights
     short_refit_share: float = 0.0  # the same in a short budget
     factor_if_silent: float = 1.0  # times its time where networks cannot take enough steps, and leave theirs
-    values_per_second: float = (
-        math.inf
-    )  # of the training entities that it goes through, about: with less time it is left out
+    kept_share: float = 0.0  # of its planned time, that it has however long the stages before it took
+    values_per_second: int | None = None  # that it prepares, about: without time for all it is left out; None: never
     keep_before_refit: bool = (
         False  # whether held-out entities, which the last fit learns from, are evaluated as before it
     )
 
-    def seconds_for(self, values: int) -> float:
-        """The least seconds in which it is of use where training entities have so many values."""
-        return 0.0 if self.values_per_second == math.inf else MIN_SECONDS + values / self.values_per_second
+    def least_seconds(self, values: int) -> float:
+        """With less time than this it is left out, where training entities have so many values."""
+        return 0.0 if self.values_per_second is None else MIN_SECONDS + values / self.values_per_second
 
     def load_fit(self) -> Callable[..., Any]:
         """The function that fits it."""
@@ -143,6 +141,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             refit_share=0.4,
             short_refit_share=0.1,  # first trees with too little time gain more by it than an average of several
             factor_if_silent=2.0,
+            kept_share=0.7,  # the best expert, as a rule
             keep_before_refit=True,
         ),
         "value_factorization": ExpertKind(

@@ -54,13 +54,7 @@ from kbdisk.experts.base import (
 from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_threads
 from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.experts.examples import (
-    Examples,
-    OneHotExamples,
-    commonest_labels,
-    folds_of,
-    values_within,
-)
+from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.filled_columns import (
@@ -346,7 +340,7 @@ def fit(
 ) -> Candidates:
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
-    most = config.values if seconds is None else values_within(seconds, VALUES_PER_SECOND, config.values)
+    most = values_within(seconds, VALUES_PER_SECOND, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
     cheapest_first = dict(sorted(enough, key=lambda item: _estimated_cost(codec, config, *item)))

@@ -96,9 +96,9 @@ class OneHotExamples:
                 examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu())
 
 
-def values_within(seconds: float, per_second: int, most: int) -> int:
-    """The values that a fit of some seconds learns from: `FEWEST_VALUES` at least, and at most so many."""
-    return min(max(int(per_second * seconds), FEWEST_VALUES), most)
+def values_within(seconds: float | None, per_second: int, most: int) -> int:
+    """The values that a fit learns from: as many as fit its seconds, if these are limited; `FEWEST_VALUES` at least."""
+    return most if seconds is None else min(max(int(per_second * seconds), FEWEST_VALUES), most)
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

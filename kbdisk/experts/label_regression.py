@@ -33,13 +33,7 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.config import LabelRegressionConfig
-from kbdisk.experts.examples import (
-    Examples,
-    OneHotExamples,
-    commonest_labels,
-    folds_of,
-    values_within,
-)
+from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.model.optimizers import LBFGS
@@ -120,7 +114,7 @@ def fit(
     """Regressions of all properties of labels, as far as there is time."""
     device = sides.training.slot.device
     begun = time.monotonic()
-    most = config.values if seconds is None else values_within(seconds, VALUES_PER_SECOND, config.values)
+    most = values_within(seconds, VALUES_PER_SECOND, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left

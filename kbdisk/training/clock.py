@@ -41,8 +41,6 @@ KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, how
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on the overrun is reported
 NETWORKS, WEIGHTS, EVALUATION, CALIBRATION = "networks", "weights", "evaluation", "calibration"  # beside the experts
-# the same for stages of training: without weights experts are of no use; trees are the best expert
-KEPT_SHARES = {WEIGHTS: 1.0, "boosted_trees": KEPT_SHARE}
 
 
 class Limits(NamedTuple):
@@ -79,6 +77,7 @@ class Clock:
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
         self.shares: Mapping[str, float] = {}
+        self.kept: Mapping[str, float] = {}  # of its planned time, that a stage of training has in any case
         self.after: Mapping[str, Limits] = {}
         self.watch: Watch = unwatched
         self.left_out: list[str] = []  # experts that there was no time for
@@ -130,6 +129,8 @@ class Clock:
         self.shares |= {WEIGHTS: WEIGHTS_SHARE * sum(run.experts[name].share for name in stacked)}
         self.shares |= {f"{name} again": share for name, share in refits.items()}
         self.shares |= {name: run.experts[name].share for name in experts_of("answer")}
+        # without weights all experts are lost
+        self.kept = {WEIGHTS: 1.0} | {name: kind.kept_share for name, kind in stacked.items()}
 
     @property
     def experts_come_first(self) -> bool:
@@ -169,13 +170,13 @@ class Clock:
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
         whole = sum(self.shares.values())
         planned = sum(self._planned_after((self.shares[name] + later) / whole).values())
-        least = KEPT_SHARES.get(name, 0.0) * self.shares[name] / whole * (self.for_training or 0.0)
+        least = self.kept.get(name, 0.0) * self.shares[name] / whole * (self.for_training or 0.0)
         return max(seconds_for(self.shares[name], max(self.left - planned, 0.0), later), least)
 
     def is_enough_for(self, name: str, values: int) -> bool:
         """Whether an expert has time to go through so many values."""
         seconds = self.seconds(name)
-        return seconds is None or seconds >= EXPERTS[name].seconds_for(values)
+        return seconds is None or seconds >= EXPERTS[name].least_seconds(values)
 
     def _planned_after(self, training: float) -> dict[str, float]:
         """The seconds of each stage after training, where such a share of training is left."""

@@ -232,11 +232,12 @@ class Trainer:
         if not least or self.config.seconds is None:
             return False
         self.network.train()
+        entities = self.entities_of(0)
         for part in PROBED_PARTS:
-            some, seconds = self.entities_of(0)[::part], math.inf
+            seconds = math.inf
             for _ in range(PROBES):
                 begun = time.monotonic()
-                self.gradients.compute(some, self._loss)
+                self.gradients.compute(entities[::part], self._loss)
                 seconds = min(seconds, self._shared_seconds(time.monotonic() - begun))
             if self.schedule.are_too_slow(seconds, least):
                 return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import replace
 
@@ -218,7 +217,7 @@ def test_without_a_share_or_held_out_entities_there_are_no_neighbours():
 
 
 def test_a_time_budget_is_shared_and_kept(monkeypatch):
-    unhurried = replace(EXPERTS["knn"], values_per_second=math.inf)  # fitted, within no time
+    unhurried = replace(EXPERTS["knn"], values_per_second=None)  # fitted, within no time
     monkeypatch.setitem(EXPERTS, "knn", unhurried)
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0

@@ -177,7 +177,7 @@ def test_a_budget_that_is_not_short_is_not_extended_for_filling(monkeypatch, sec
 
 def test_experts_are_fitted_where_set_up_has_used_the_budget_up(monkeypatch):
     monkeypatch.setattr(loop, "MIN_STEPS", 1 << 40)  # networks leave their time
-    monkeypatch.setitem(EXPERTS, "knn", replace(EXPERTS["knn"], values_per_second=math.inf))
+    monkeypatch.setitem(EXPERTS, "knn", replace(EXPERTS["knn"], values_per_second=None))
     clock = Clock(begun=time.monotonic() - 100)
     trained = train(
         SCHEMA, known(400), run(8.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock
@@ -187,7 +187,7 @@ def test_experts_are_fitted_where_set_up_has_used_the_budget_up(monkeypatch):
 
 
 def test_an_expert_is_left_out_where_it_could_not_go_through_the_values(monkeypatch):
-    monkeypatch.setitem(EXPERTS, "knn", replace(EXPERTS["knn"], values_per_second=1.0))
+    monkeypatch.setitem(EXPERTS, "knn", replace(EXPERTS["knn"], values_per_second=1))
     clock = Clock()
     trained = train(
         SCHEMA, known(80), run(4.0, validation=0.2), torch.device("cpu"), lambda progress: None, clock=clock

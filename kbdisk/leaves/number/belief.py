@@ -201,14 +201,13 @@ class NumberBelief(SingleStep):
         rows = torch.arange(len(self.slot), device=self.slot.device)
         slots, place = self.slot.unique(return_inverse=True)
         first = rows[: len(slots)].scatter_reduce(0, place, rows, "amin", include_self=False)
-        if 2 * len(slots) > len(rows) or not self._are_equal(rows, first[place]):
+        if 2 * len(slots) > len(rows) or not self._has_the_rows(first[place]):
             return ask(self)
         return ask(self.pick(first))[place]
 
-    def _are_equal(self, rows: Tensor, others: Tensor) -> bool:
-        """Whether rows (n,) have the density and the atoms of others (n,) of the same slot."""
-        tensors = (self.shares, *tensors_of(self.density))
-        return all(torch.equal(tensor[rows], tensor[others]) for tensor in tensors)
+    def _has_the_rows(self, others: Tensor) -> bool:
+        """Whether each row has the density and the atoms of another (n,), of the same slot."""
+        return all(torch.equal(tensor, tensor[others]) for tensor in (self.shares, *tensors_of(self.density)))
 
     def typical(self) -> Tensor:
         """(n,) the number with the least absolute error: the estimate of experts, or half-way from the median to the answer.
