@@ -12,10 +12,10 @@ PYTHON ?= $(shell for one in python3 python python3.14 python3.13 python3.12 pyt
 # Tests start many processes: each would compile kbdisk anew, and pytest all tests in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-slow test-portable test-first check format bench-io bench-infer bench-train bench-scale bench-faithful docs clean
+.PHONY: help install demo test test-slow test-portable test-slow-machine test-first check format bench-io bench-infer bench-train bench-scale bench-faithful docs clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
 
 install: $(STAMP)  ## .venv with everything that work on kbdisk needs
 
@@ -42,6 +42,9 @@ test-slow: $(STAMP)  ## the tests that take long
 
 test-portable: $(STAMP)  ## the numeric tests with other vector units, without bfloat16, on one busy core
 	@$(BIN)/python tests/portable.py
+
+test-slow-machine: $(STAMP)  ## the fast tests as on a machine that is eight times slower
+	@PYTHONPATH=tests $(BIN)/python -m pytest -q -p slow_clock $(SIDE_BY_SIDE)
 
 test-first: $(STAMP)  ## what a newcomer meets first: the trained blocks of README and docs, the demo, the commands, every option
 	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 3600 \
