@@ -583,7 +583,7 @@ def _own_model(
         _remove_run(folder)
         report(f"using the model in {folder}")
         return kept.model, folder
-    schema = replace(schema, rules=rules_of(full_schema, loaded.entities, run))  # rules may fill text
+    schema = replace(schema, rules=rules_of(full_schema, loaded.readings(full_schema), run))  # rules may fill text
     if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn
         untrained = untrained_model(loaded, schema, run, options.device)
         if not _fills(untrained, options.only):

@@ -27,7 +27,7 @@ from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph, linking
-from kbdisk.data.parse import read_all
+from kbdisk.data.parse import Reading, read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.data.triples import Triples
@@ -144,7 +144,7 @@ def train(
         return _train_links_alone(
             loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
         )
-    rules = rules_of(known, loaded.entities, run)
+    rules = rules_of(known, loaded.readings(known), run)
     keep = None
     if out is not None:
         refuse_output_path(out, force)
@@ -192,7 +192,7 @@ def train(
             trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
         if clock.has_time_for(LINKS):
             seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
-            links = links_of(trained.schema, loaded.entities, run, seconds, report)
+            links = links_of(trained.schema, loaded.readings(trained.schema), run, seconds, report)
             trained.experts = trained.with_experts(link_factorization=links).experts
         else:
             clock.leave_out(LINKS)
@@ -252,7 +252,7 @@ def _train_links_alone(
         record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
         clock.start(run.train.seconds, watch, ValueCounts(), {LINKS: Limits(1.0, 0.0, math.inf)})
         seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
-        links = links_of(schema, loaded.entities, run, seconds, report, run.train.steps)
+        links = links_of(schema, loaded.readings(schema), run, seconds, report, run.train.steps)
         if links is None:
             raise LoadError(
                 loaded.name, f"expected at least {MIN_LINKS} links between entities, got fewer. Choose another preset."
@@ -286,13 +286,13 @@ def is_continuable(model: Model, loaded: LoadedSource) -> bool:
     )
 
 
-def rules_of(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[Rule, ...]:
+def rules_of(schema: Schema, readings: Sequence[Reading], run: Run) -> tuple[Rule, ...]:
     """The rules of a schema; of a schema without any, the rules that hold among the entities."""
     if schema.rules is not None:
         return schema.rules
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
     budget = min(SECONDS, max(share, MIN_RULES_SECONDS))
-    return tuple(offered.rule for offered in find_rules(schema, entities, budget))
+    return tuple(offered.rule for offered in find_rules(schema, readings, budget))
 
 
 def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
@@ -344,7 +344,7 @@ def presence_trees_of(
 
 def links_of(
     schema: Schema,
-    entities: Sequence[Entity],
+    readings: Sequence[Reading],
     run: Run,
     seconds: float | None,
     report: Report,
@@ -355,7 +355,7 @@ def links_of(
     if not config.share or not _has_links(schema):
         return None
     begun = time.monotonic()
-    triples = Triples.of(schema, entities, values=config.values)
+    triples = Triples.of(schema, readings, values=config.values)
     if len(triples.links) < MIN_LINKS:
         return None
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_OF_LINKS)
@@ -396,7 +396,7 @@ def untrained_model(
     """The model that `train` would start with. Its codec says which properties can be learnt. None: rules are searched for."""
     loaded = LoadedSource.of(knowledge)
     refuse_strangers(schema, loaded.name, loaded.entities)
-    readings = list(read_all(schema, loaded.entities))
+    readings = loaded.readings(schema)
     parts = split(schema, readings, run.train.validation, run.seed)
     training, held_out = ([readings[place] for place in side] for side in (parts.training, parts.validation))
     scaled, training, held_out = with_scales(schema, training, held_out)
@@ -406,7 +406,7 @@ def untrained_model(
     small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
     with torch.random.fork_rng():
         network = DiSK(codec, small.model).to(device_named(device))
-    rules = rules_of(schema, loaded.entities, run) if rules is None else rules
+    rules = rules_of(schema, readings, run) if rules is None else rules
     codec = replace(codec, schema=replace(codec.schema, rules=rules))
     return Model(Trained(codec, network, small, Record(loaded.facts())), loaded)
 

@@ -10,6 +10,7 @@ n triples   E entities   N nodes, values included   P relations
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kbdisk.data.graph import linking, pattern, targets
@@ -106,20 +108,31 @@ class Triples:
         edges: Mapping[Path, Edges],
     ) -> Self:
         heads_and_tails = (id for head, _, tail in links for id in (head, tail))
-        entities = dict.fromkeys([*ids, *heads_and_tails])
-        relations = dict.fromkeys(Relation(path, True) for _, path, _ in links)
+        entities = {id: place for place, id in enumerate(dict.fromkeys([*ids, *heads_and_tails]))}
+        of_links = {path: place for place, path in enumerate(dict.fromkeys(path for _, path, _ in links))}
         counts = Counter((path, label) for _, path, label in labels)
-        kept = [(head, path, label) for head, path, label in labels if counts[path, label] >= min_count]
-        relations |= dict.fromkeys(Relation(path, False) for _, path, _ in kept)
-        number = {id: place for place, id in enumerate(entities)}
-        relation = {known: place for place, known in enumerate(relations)}
-        values: dict[tuple[int, Hashable], int] = {}
-        numbered = [(number[head], relation[Relation(path, True)], number[tail]) for head, path, tail in links]
-        for head, path, label in kept:
-            own = relation[Relation(path, False)]
-            numbered.append((number[head], own, values.setdefault((own, label), len(number) + len(values))))
-        unique = np.unique(np.array(numbered, dtype=np.int64).reshape(-1, 3), axis=0)
-        return cls(tuple(entities), tuple(relations), tuple(values), torch.from_numpy(unique), edges)
+        kept = [node for node, count in counts.items() if count >= min_count]
+        nodes = {node: len(entities) + place for place, node in enumerate(kept)}
+        paths_of_values = dict.fromkeys(path for path, _ in nodes)
+        of_values = {path: len(of_links) + place for place, path in enumerate(paths_of_values)}
+        heads, relations, tails = array("q"), array("q"), array("q")
+        for head, path, tail in links:
+            heads.append(entities[head])
+            relations.append(of_links[path])
+            tails.append(entities[tail])
+        for head, path, label in labels:
+            node = nodes.get((path, label))
+            if node is not None:
+                heads.append(entities[head])
+                relations.append(of_values[path])
+                tails.append(node)
+        return cls(
+            tuple(entities),
+            (*(Relation(path, True) for path in of_links), *(Relation(path, False) for path in of_values)),
+            tuple((of_values[path], label) for path, label in nodes),
+            torch.from_numpy(_distinct(heads, relations, tails)),
+            edges,
+        )
 
     def __len__(self) -> int:
         return len(self.numbered)
@@ -276,6 +289,16 @@ def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tupl
     degree = torch.bincount(torch.cat([left.numbered[:, 0], left.numbered[:, 2]]), minlength=triples.nodes)
     is_known = (degree[held_out[:, 0]] > 0) & (degree[held_out[:, 2]] > 0)
     return left, held_out[is_known]
+
+
+def _distinct(*columns: array[int]) -> NDArray[np.int64]:
+    """(n, k) the distinct rows of k columns of numbers from 0 on, ascending."""
+    arrays = [np.asarray(column) for column in columns]
+    order = np.lexsort(arrays[::-1])
+    rows = np.stack([column[order] for column in arrays], 1)
+    is_first = np.ones(len(rows), bool)
+    is_first[1:] = (rows[1:] != rows[:-1]).any(1)
+    return rows[is_first]
 
 
 def _labels(value: Any) -> Iterator[Hashable]:

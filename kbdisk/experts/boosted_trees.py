@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -54,7 +54,7 @@ from kbdisk.experts.base import (
 from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_threads
 from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of, values_within
+from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns, gains
 from kbdisk.experts.features import NUMBER, OneHotFeatures
 from kbdisk.experts.filled_columns import (
@@ -76,8 +76,10 @@ STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
-VALUES_PER_SECOND = 10_000  # that trees learn from, by their time: with more values there is time for too few trees
-MIN_SECONDS_FILLED = 0.08  # of a property, below which no hidden numbers are filled by estimates
+VALUES_PER_SECOND = 10_000  # of all slots, that examples are made of, by the time of trees
+VALUES_PER_SECOND_OF_SLOT = 5500  # that its first trees learn from, by its share of the time; more: too few trees
+MIN_SAMPLED = 300  # of a slot, even if its share is smaller
+MIN_SECONDS_FILLED = 0.5  # of a property, below which no hidden numbers are filled by estimates
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
@@ -340,14 +342,17 @@ def fit(
 ) -> Candidates:
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
-    most = values_within(seconds, VALUES_PER_SECOND, config.values)
+    most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
     cheapest_first = dict(sorted(enough, key=lambda item: _estimated_cost(codec, config, *item)))
 
-    def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Callable[[], Task | None]]:
-        build = partial(Task.build, codec, features=examples.features, config=config, estimates=estimates)
-        return {slot: partial(build, slot, cheapest_first[slot]) for slot in slots}
+    def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Build]:
+        def build(slot: int, seconds: float) -> Task | None:
+            values = cheapest_first[slot].sample(values_within(seconds, VALUES_PER_SECOND_OF_SLOT, MIN_SAMPLED), seed)
+            return Task.build(codec, slot, values, examples.features, config, estimates)
+
+        return {slot: partial(build, slot) for slot in slots}
 
     are_filled = seconds is None or seconds >= MIN_SECONDS_FILLED * len(cheapest_first)
     worth = slots_worth_filling(examples.features, cheapest_first) if are_filled else set()
@@ -546,11 +551,14 @@ def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
 # ---------------------------------------------------------------- within a time budget
 
 
+Build: TypeAlias = Callable[[float], "Task | None"]  # by the seconds that a slot has
+
+
 @dataclass
 class Fitting:
     """The boosters of all slots, several side by side."""
 
-    builders: Mapping[int, Callable[[], Task | None]]  # by slot, the cheapest first
+    builders: Mapping[int, Build]  # by slot, the cheapest first
     seed: int
     device: torch.device  # where experts are asked
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
@@ -567,7 +575,7 @@ class Fitting:
             for done, (slot, build) in enumerate(self.builders.items()):
                 if time.monotonic() >= end:
                     break
-                task = build()
+                task = build((end - time.monotonic()) / (count - done))
                 training = None if task is None else _first_part(task, self.seed)
                 if task is not None and training is not None:
                     workers.wait_for_a_thread()

@@ -5,6 +5,8 @@ n values of one slot   F features   K labels
 
 from __future__ import annotations
 
+import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +39,20 @@ class Examples:
         """Add values. A table is shared by all slots, so the column of a value's own slot may disclose it."""
         for parts, part in zip(vars(self).values(), (table, rows, codes, entities), strict=True):
             parts.append(part)
+
+    def sample(self, count: int, seed: int) -> Examples:
+        """A random sample of the values; all of them where there are no more."""
+        if len(self) <= count:
+            return self
+        chosen = torch.randperm(len(self), generator=Generator().manual_seed(seed))[:count].sort().values
+        ends = torch.tensor([len(codes) for codes in self.codes]).cumsum(0)
+        counts = torch.searchsorted(chosen, ends).diff(prepend=ends.new_zeros(1))
+        sampled = Examples()
+        for place, within in enumerate(chosen.split(counts.tolist())):
+            start = ends[place] - len(self.codes[place])
+            rows, codes, entities = (part[place][within - start] for part in (self.rows, self.codes, self.entities))
+            sampled.append(self.tables[place], rows, codes, entities)
+        return sampled
 
     def features(self, columns: Tensor) -> Tensor:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
@@ -96,9 +112,10 @@ class OneHotExamples:
                 examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu())
 
 
-def values_within(seconds: float | None, per_second: int, most: int) -> int:
-    """The values that a fit learns from: as many as fit its seconds, if these are limited; `FEWEST_VALUES` at least."""
-    return most if seconds is None else min(max(int(per_second * seconds), FEWEST_VALUES), most)
+def values_within(seconds: float | None, per_second: int, least: int, most: float = math.inf) -> int:
+    """The values that a fit learns from: as many as fit its seconds, if these are limited, and `least` in any case."""
+    wanted = math.inf if seconds is None else max(per_second * seconds, least)
+    return int(min(wanted, most, sys.maxsize))
 
 
 def commonest_labels(codes: Tensor, max_labels: int) -> Tensor:

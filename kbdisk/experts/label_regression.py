@@ -33,13 +33,15 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.config import LabelRegressionConfig
-from kbdisk.experts.examples import Examples, OneHotExamples, commonest_labels, folds_of, values_within
+from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.model.optimizers import LBFGS
 
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
-VALUES_PER_SECOND = 50_000  # that regressions learn from, by their time
+VALUES_PER_SECOND = 50_000  # of all slots, that examples are made of, by the time of regressions
+VALUES_PER_SECOND_OF_SLOT = 20_000  # that its regression learns from, by its share of the time
+MIN_SAMPLED = 300  # of a slot, even if its share is smaller
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
@@ -114,7 +116,7 @@ def fit(
     """Regressions of all properties of labels, as far as there is time."""
     device = sides.training.slot.device
     begun = time.monotonic()
-    most = values_within(seconds, VALUES_PER_SECOND, config.values)
+    most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
@@ -123,7 +125,9 @@ def fit(
     for done, (slot, values) in enumerate(by_size):
         if end is not None and time.monotonic() > end:
             break
-        task = Task.build(slot, values, examples.features, config)
+        share = None if end is None else (end - time.monotonic()) / (len(by_size) - done)
+        sampled = values.sample(values_within(share, VALUES_PER_SECOND_OF_SLOT, MIN_SAMPLED), seed)
+        task = Task.build(slot, sampled, examples.features, config)
         task = None if task is None else task.with_best_penalty(seed)
         if task is not None:
             tasks[slot] = task
@@ -134,6 +138,8 @@ def fit(
     }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
+        if seconds is not None and seconds <= 0:
+            return group
         return replace(group, experts=_refitted(group.experts, tasks, examples.all(), device))
 
     return Candidates(examples.group(experts), refitted)

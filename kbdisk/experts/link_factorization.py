@@ -29,7 +29,7 @@ from torch import Tensor
 from kbdisk.data.triples import Answers, Triples, held_out_links, with_inverses
 from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.config import LinkFactorizationConfig
-from kbdisk.model.optimizers import adagrad, has_native_bfloat16
+from kbdisk.model.optimizers import LBFGS, adagrad, has_native_bfloat16
 
 STRENGTHS = (0.005, 0.01, 0.02, 0.05)  # of N3, of which the best for held-out links is taken
 DEFAULT_STRENGTH = 0.01  # where too few links are held out
@@ -480,7 +480,7 @@ class LinkClassifier:
         """By the features (m, 4) and relations (m,) of links and false ones (m,), with a ridge prior."""
         weights = torch.zeros(FEATURES + 1, dtype=torch.float64, requires_grad=True)
         offsets = torch.zeros(relations, dtype=torch.float64, requires_grad=True)
-        optimizer = torch.optim.LBFGS([weights, offsets], max_iter=200, line_search_fn="strong_wolfe")
+        optimizer = LBFGS([weights, offsets], max_iter=200, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             optimizer.zero_grad()
@@ -491,7 +491,7 @@ class LinkClassifier:
             return value
 
         if len(features):
-            optimizer.step(loss)
+            optimizer.step(loss)  # type: ignore[no-untyped-call]
         return cls(weights.detach(), offsets.detach())
 
     def __call__(self, features: Tensor, relation: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kbdisk.data.parse import Reading
+from kbdisk.data.parse import Reading, read_all
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 from kbdisk.entity import Known as Marked
 from kbdisk.experts.rules import MIN_SUPPORT, SECONDS, SIGNIFICANCE, Array, Column, Derived, Links, Match, Table, search
@@ -48,7 +48,7 @@ class Offered:
         return f"not of {', '.join(self.examples)}" if self.examples else ""
 
 
-def find_rules(schema: Schema, entities: Iterable[Entity], seconds: float = SECONDS) -> list[Offered]:
+def find_rules(schema: Schema, entities: Iterable[Entity | Reading], seconds: float = SECONDS) -> list[Offered]:
     """The rules that hold in a source, and beside them those that hold in a class alone."""
     rows = Rows.of(schema, entities)
     sizes = Counter(rows.classes)
@@ -101,21 +101,21 @@ class Rows:
     paths: dict[Path, bool] = field(default_factory=dict)  # whether the property may be filled
 
     @classmethod
-    def of(cls, schema: Schema, entities: Iterable[Entity]) -> Rows:
+    def of(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Rows:
         """The entities that the schema has a class for, or a random sample of them."""
         rows = cls()
         for of_class in schema.classes.values():
             for path, property in of_class.properties.items():
                 fills = property.role == "value" and property.formula is None
                 rows.paths[path] = rows.paths.get(path, False) or fills
-        read = [(entity, entity_class) for entity in entities if (entity_class := schema.class_of(entity)) is not None]
-        if len(read) > MAX_ROWS:
-            chosen = np.sort(np.random.default_rng(0).permutation(len(read))[:MAX_ROWS])
-            read = [read[at] for at in chosen]
-        for entity, entity_class in read:
-            rows.ids.append(schema.id_of(entity))
-            rows.classes.append(entity_class.name)
-            rows.values.append(values_of(schema, entity))
+        known = [entity for entity in entities if isinstance(entity, Reading) or schema.class_of(entity) is not None]
+        if len(known) > MAX_ROWS:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(known))[:MAX_ROWS])
+            known = [known[at] for at in chosen]
+        for reading in read_all(schema, known):
+            rows.ids.append(reading.id)
+            rows.classes.append(reading.class_name)
+            rows.values.append(values_in(schema, reading))
         return rows
 
     def table(self) -> Table:

@@ -27,7 +27,8 @@ from kbdisk.styles import kinds
 from kbdisk.styles.habits import Habit
 from kbdisk.styles.kinds import is_same, no_place, style_of, tolerance
 
-MAX_OBSERVED_VALUES = 2000  # of a property
+MAX_OBSERVED_VALUES = 2000  # of a property, whose own source is completed
+MAX_OBSERVED_OF_ALL = 500  # of each property, where all are observed: other sources are written as most of this one is
 NO_HABIT = Habit()
 
 Put: TypeAlias = dict[Path, Any]  # raw values by their paths within a value; () is the value itself
@@ -52,7 +53,7 @@ class Styles:
                 continue
             name = entity_class.name
             for path, property in entity_class.beginning(entity.tree):
-                if counts[name, path] < MAX_OBSERVED_VALUES and _has_value(schema, property, entity, path):
+                if counts[name, path] < MAX_OBSERVED_OF_ALL and _has_value(schema, property, entity, path):
                     counts[name, path] += 1
                     habits[name].observe(path, property.kind, at(entity.tree, path))
         return cls(schema, habits)

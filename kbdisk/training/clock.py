@@ -120,7 +120,7 @@ class Clock:
             for name, kind in stacked.items()
         }
         refits = {
-            name: (kind.short_refit_share if self.is_short else kind.refit_share) * shares[name]
+            name: (kind.short_refit_share if self.is_short or are_silent else kind.refit_share) * shares[name]
             for name, kind in stacked.items()
         }
         fits = {name: share - refits[name] for name, share in shares.items()}

@@ -328,6 +328,28 @@ def label_task(entities: int, labels: int, numbers: int) -> Task:
     return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
 
 
+def test_in_a_short_time_every_slot_has_trees_which_learn_from_a_sample_of_its_values(monkeypatch):
+    known = [Entity(f"t{n}", {"x": n % 7, "y": 2 * (n % 7) + 1, "z": n % 3}) for n in range(2000)]
+    codec = Codec.fit(of_one_class({(name,): Property(Number()) for name in "xyz"}), known)
+    tokens = codec.encode(known)
+    sizes = []
+    build = boosted_trees.Task.build
+
+    def counted(codec, slot, examples, *rest):
+        sizes.append(len(examples))
+        return build(codec, slot, examples, *rest)
+
+    monkeypatch.setattr(boosted_trees.Task, "build", counted)
+    monkeypatch.setattr(boosted_trees, "VALUES_PER_SECOND_OF_SLOT", 1e-9)
+    config = BoostedTreesConfig(share=0.3)
+    fitted = boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0, seconds=600.0)
+    assert set(sizes) == {boosted_trees.MIN_SAMPLED}
+    assert len(fitted.group.experts) == 3
+    sizes.clear()
+    boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0)
+    assert set(sizes) == {2000}
+
+
 def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
     known = [Entity(f"t{n}", {"x": n % 4, "y": n % 4 - 2.0 + 40 * (n % 50 == 0)}) for n in range(400)]
     codec = Codec.fit(of_one_class({("x",): Property(Number()), ("y",): Property(Number())}), known)

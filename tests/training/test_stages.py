@@ -221,7 +221,10 @@ def test_trees_have_twice_their_share_beside_networks_without_enough_steps(monke
     clock = planned(100.0, monkeypatch, first=False)
     before = clock.seconds("boosted_trees")
     clock.plan(run(100.0), are_silent=True)
-    assert clock.shares["boosted_trees"] == pytest.approx(2 * 0.3 * 0.75 * 0.6)
+    first_time = (
+        1 - EXPERTS["boosted_trees"].short_refit_share
+    )  # averages of several boosters have the time of a short budget
+    assert clock.shares["boosted_trees"] == pytest.approx(2 * 0.3 * 0.75 * first_time)
     assert clock.seconds("boosted_trees") > before
 
 
