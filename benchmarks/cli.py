@@ -282,7 +282,7 @@ def _draw(name: str, out: Path, progress: Progress) -> None:
     metavar="NAMES",
     default="catboost",
     show_default=True,
-    help="Methods beside ours: constant, catboost, iterative. Commas between them; none for ours alone.",
+    help="Methods beside ours that fill values, as peers lists them. Commas between them; none for ours alone.",
 )
 @click.option("--not-ours", is_flag=True, help="Measure only what --against names.")
 @click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import BENCHES, load_bench
@@ -17,6 +17,16 @@ BEGIN, END = (f"<!-- rendered by python -m benchmarks render: {end} -->" for end
 
 def render(results: Path, page: Path) -> list[str]:
     """Write the tables of all that is stored into a page; the names of the benchmarks that there were results of."""
+    around = text_around(page)
+    names = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
+    if not names:
+        raise ConfigError("--out", f"expected results in {results}, got none. Name the folder that benchmarks filled.")
+    write_between(page, around, [line for name in names for line in section(name, results, page)])
+    return names
+
+
+def text_around(page: Path) -> tuple[str, str]:
+    """The text of a page before and after its tables; ConfigError where it has no markers."""
     try:
         text = page.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -25,13 +35,14 @@ def render(results: Path, page: Path) -> list[str]:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ConfigError(str(page), f"expected the lines {BEGIN} and {END}, got none. Put them where tables belong.")
-    names = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
-    if not names:
-        raise ConfigError("--out", f"expected results in {results}, got none. Name the folder that benchmarks filled.")
-    lines = [line for name in names for line in section(name, results, page)]
+    return before, after
+
+
+def write_between(page: Path, around: tuple[str, str], lines: Sequence[str]) -> None:
+    """Write a page: its text around the markers, and lines between them."""
+    before, after = around
     with writing(page) as stream:
         stream.write("\n".join([before + BEGIN, "", *lines, END + after]).encode())
-    return names
 
 
 def section(name: str, results: Path, page: Path) -> Iterator[str]:
@@ -41,8 +52,13 @@ def section(name: str, results: Path, page: Path) -> Iterator[str]:
     for table in bench.tables([result for result in stored if result.part == "test"] or stored):
         yield from markdown(table)
     for plot in plots_of(name, results):
-        yield f"![{plot.stem}]({Path(os.path.relpath(plot, page.parent)).as_posix()})"
+        yield picture_line(plot, page)
         yield ""
+
+
+def picture_line(picture: Path, page: Path) -> str:
+    """A picture as a line of a page."""
+    return f"![{picture.stem}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
 
 
 def plots_of(name: str, results: Path) -> list[Path]:
