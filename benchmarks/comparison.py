@@ -299,4 +299,4 @@ def main(argv: Sequence[str]) -> None:
 def write_page(results: Sequence[Result], page: Path, picture: Path) -> None:
     """Write the tables, and the plot, between the markers of a page."""
     lines = [line for table in tables(results) for line in markdown(table)]
-    write_between(page, text_around(page), [*lines, picture_line(picture, page), ""] if results else lines)
+    write_between(page, text_around(page, NAME), [*lines, picture_line(picture, page), ""] if results else lines)

@@ -1,7 +1,7 @@
 """Other methods for what kbdisk does: what each does, and whether it is installed.
 
 python -m benchmarks peers                     the list
-python -m benchmarks peers install NAME ...    an environment of its own for each, in benchmarks/.peers
+python -m benchmarks peers install NAME ...    an environment of its own for each, in .peers
 """
 
 from __future__ import annotations

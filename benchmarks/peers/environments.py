@@ -23,8 +23,8 @@ from kbdisk.atomic import write_bytes
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.locks import locked
 
-FOLDER = Path(__file__).parents[1] / ".peers"
 CHECKOUT = Path(__file__).parents[2]
+FOLDER = CHECKOUT / ".peers"
 UNUSED = (
     "torchvision",
     "torchaudio",

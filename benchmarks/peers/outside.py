@@ -20,7 +20,7 @@ from benchmarks.peers.protocol import Filled, Imputation, PeerError
 from benchmarks.tasks import Answers
 
 LATEST = 1.5  # times its budget, after which a peer is stopped
-START = 120.0  # seconds beside that, in which its packages are imported and the files read
+START = 60.0  # seconds beside that, in which its packages are imported and the files read
 
 
 def fill(name: str, imputation: Imputation) -> Filled:
