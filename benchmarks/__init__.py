@@ -45,7 +45,7 @@ BENCHES = {
     "tabular": Bench(
         "benchmarks.tabular",
         "Synthetic tables, judged by a CatBoost that learns from them.",
-        TRAINING | {"validation", "split", "only", "samples", "draws", "judges", "real"},
+        TRAINING | {"validation", "split", "against", "not_ours", "only", "samples", "draws", "judges", "real"},
     ),
     "kb-numeric": Bench(
         "benchmarks.kb_numeric",

@@ -41,6 +41,7 @@ SORTS: dict[str, Callable[[str, str], bool]] = {  # of values, by the name and t
     "labels": lambda name, kind: kind == "label" and ANY not in name,
     "within lists": lambda name, kind: ANY in name,
 }
+KEPT = ("kind", "filled", "took")  # of the details of a result: the error of each value is left out
 OVERRUN = 1.2  # times its budget: a method that takes longer is named beneath the table
 Point = tuple[str, str, float, str]  # source, part, budget, method
 
@@ -86,7 +87,7 @@ def measure(source: str, budget: str, mask: int, out: Path, only: str, *, valida
         except PeerError as error:
             result = _refused(method, chosen, mask, error)
             progress.say(str(error))
-        details = {**result.details, "budget": options.seconds}
+        details = {name: result.details[name] for name in KEPT} | {"budget": options.seconds}
         stored_run.add(replace(result, bench=NAME, setting=name, details=details))
         if is_ours:
             fit.forget()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 FILLS, SAMPLES = "fills", "samples"
 TORCH = "torch>=2.6,<2.14"
+CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
 
 
 class Peer(NamedTuple):
@@ -50,5 +51,31 @@ PEERS = {
         frozenset({FILLS}),
         ("mostlyai-engine", "torch"),
         requirements=(TORCH, "mostlyai-engine==2.7.3"),
+    ),
+    "smote": Peer(
+        "SMOTE: rows between a row and its nearest neighbours.",
+        frozenset({SAMPLES}),
+        ("imbalanced-learn", "scikit-learn"),
+        requirements=("imbalanced-learn==0.14.2", "scikit-learn==1.9.1", "pandas>=2.2,<4"),
+    ),
+    "tabddpm": Peer(
+        "TabDDPM: Gaussian and multinomial diffusion with an MLP; fills by inpainting.",
+        frozenset({FILLS, SAMPLES}),
+        ("torch",),
+    ),
+    "tvae": Peer(
+        "TVAE: a variational autoencoder of rows.", frozenset({SAMPLES}), ("ctgan", "torch"), requirements=CTGAN
+    ),
+    "ctgan": Peer(
+        "CTGAN: a conditional generative adversarial network of rows.",
+        frozenset({SAMPLES}),
+        ("ctgan", "torch"),
+        requirements=CTGAN,
+    ),
+    "utrees": Peer(
+        "UnmaskingTrees: XGBoost draws each column from any subset of the others.",
+        frozenset({FILLS, SAMPLES}),
+        ("utrees", "xgboost"),
+        requirements=("utrees==0.3.0", "xgboost==3.2.0", "scikit-learn<1.7", "pandas>=2.2,<4"),
     ),
 }

@@ -38,13 +38,12 @@ class Request:
     task: str  # "fill" or "sample"
     numbers: list[str]  # names of columns
     labels: list[str]
-    asked: list[str]  # columns with cells to fill
-    rows: list[int]  # with cells to fill
     seed: int
     seconds: float | None = None  # None: no limit
+    asked: list[str] = field(default_factory=list)  # columns with cells to fill
+    rows: list[int] = field(default_factory=list)  # with cells to fill
     count: int = 0  # rows to draw
-    target: str = ""  # of a table to draw from: the column that others are to predict
-    is_regression: bool = False
+    target: str = ""  # where rows are drawn: the column that is to be predicted from the others
 
     def write(self, folder: Path) -> None:
         """Store it."""

@@ -16,8 +16,9 @@ import numpy as np
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import CHECKOUT, environment, last_line
 from benchmarks.peers.exchange import ANSWER, REPORT, TABLE, Request
-from benchmarks.peers.protocol import Filled, Imputation, PeerError
+from benchmarks.peers.protocol import Filled, Imputation, PeerError, Sampled, Sampling
 from benchmarks.tasks import Answers
+from kbdisk.schemas.library.tabular import TARGET
 
 LATEST = 1.5  # times its budget, after which a peer is stopped
 START = 60.0  # seconds beside that, in which its packages are imported and the files read
@@ -33,7 +34,7 @@ def fill(name: str, imputation: Imputation) -> Filled:
     if not asked:
         return Filled({})
     asked_rows = sorted({cell.entity for cell in imputation.masked.cells})
-    request = Request("fill", numbers, labels, asked, asked_rows, imputation.seed, imputation.seconds)
+    request = Request("fill", numbers, labels, imputation.seed, imputation.seconds, asked, asked_rows)
     texts = [["" if np.isnan(value) else repr(value) for value in row] for row in table.numbers.tolist()]
     codes = [["" if code == MISSING else f"k{code}" for code in row] for row in table.codes.tolist()]
     rows = [number_cells + code_cells for number_cells, code_cells in zip(texts, codes, strict=True)]
@@ -48,6 +49,41 @@ def fill(name: str, imputation: Imputation) -> Filled:
 def _value(text: str) -> float:
     """A number, or the code of a label; NaN where there is none."""
     return float(text.removeprefix("k")) if text else float("nan")
+
+
+def sample(name: str, sampling: Sampling) -> Sampled:
+    """The rows that a peer draws: numbers as they are, categories and classes by their number."""
+    table, train = sampling.table, sampling.table.train
+    P, Q = train.numbers.shape[1], train.categories.shape[1]
+    numbers, labels = [f"n{column}" for column in range(P)], [f"c{column}" for column in range(Q)]
+    categories = [np.unique(train.categories[:, column], return_inverse=True) for column in range(Q)]
+    (numbers if table.is_regression else labels).append(TARGET)
+    request = Request(
+        "sample", numbers, labels, sampling.seed, sampling.seconds, count=sampling.count, target=TARGET
+    )  # fmt: skip
+    columns: dict[str, list[str]] = {
+        f"n{column}": list(map(repr, train.numbers[:, column].tolist())) for column in range(P)
+    }
+    columns |= {f"c{column}": [f"k{code}" for code in codes] for column, (_, codes) in enumerate(categories)}
+    columns[TARGET] = [repr(value) if table.is_regression else f"k{value}" for value in train.target.tolist()]
+    rows = zip(*(columns[column] for column in (*numbers, *labels)), strict=True)
+    answer, report = ask(name, request, list(rows))
+    drawn = {column: np.array([_value(row[column]) for row in answer]) for column in columns}
+    labelled = [known[drawn[f"c{column}"].astype(np.int64)] for column, (known, _) in enumerate(categories)]
+    return Sampled(
+        table.drawn_rows(
+            _stacked([drawn[f"n{column}"] for column in range(P)], len(answer)),
+            _stacked(labelled, len(answer)).astype(str),
+            drawn[TARGET],
+        ),
+        report["seconds"],
+        report["settings"],
+    )
+
+
+def _stacked(columns: Sequence[Any], count: int) -> Any:
+    """Columns as an array (count, columns), where there are none, too."""
+    return np.stack(columns, 1) if columns else np.empty((count, 0))
 
 
 def ask(name: str, request: Request, rows: Iterable[Sequence[str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:

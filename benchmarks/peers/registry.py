@@ -8,7 +8,7 @@ from importlib import import_module
 
 from benchmarks.peers import PEERS
 from benchmarks.peers.environments import missing, versions
-from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError
+from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError, Sample, Sampled, Sampling
 from kbdisk.errors import ConfigError
 from kbdisk.schemas.text.names import did_you_mean
 
@@ -37,8 +37,7 @@ def refuse(names: Sequence[str], ability: str, where: str) -> None:
 
 def fill(name: str, imputation: Imputation) -> Filled:
     """The values that a peer fills in, with the versions of its packages among its settings; PeerError where it cannot."""
-    if problem := missing(name):
-        raise PeerError(name, problem)
+    _refuse_missing(name)
     if PEERS[name].requirements:
         from benchmarks.peers import outside
 
@@ -47,3 +46,21 @@ def fill(name: str, imputation: Imputation) -> Filled:
         run: Fill = import_module(f"benchmarks.peers.{name}").fill
         filled = run(imputation)
     return replace(filled, settings={"versions": versions(name), **filled.settings})
+
+
+def sample(name: str, sampling: Sampling) -> Sampled:
+    """The rows that a peer draws, with the versions of its packages among its settings; PeerError where it cannot."""
+    _refuse_missing(name)
+    if PEERS[name].requirements:
+        from benchmarks.peers import outside
+
+        sampled = outside.sample(name, sampling)
+    else:
+        run: Sample = import_module(f"benchmarks.peers.{name}").sample
+        sampled = run(sampling)
+    return replace(sampled, settings={"versions": versions(name), **sampled.settings})
+
+
+def _refuse_missing(name: str) -> None:
+    if problem := missing(name):
+        raise PeerError(name, problem)

@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.judge import scores
 from benchmarks.kb import score
 from benchmarks.masking import mask
-from benchmarks.peers import FILLS, PEERS, Peer, environments, outside, registry
+from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Request, serve
-from benchmarks.peers.protocol import Budget, Filled, Imputation, PeerError
+from benchmarks.peers.protocol import Budget, Filled, Imputation, PeerError, Sampling
+from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
 
@@ -28,6 +31,12 @@ LEARNT = [name for name in registry.able(FILLS) if name != "constant"]
 IN_THIS_PROCESS = [name for name in LEARNT if not PEERS[name].requirements]
 SECONDS = {"tabularargn": 20.0}  # what trains by the clock; the others end when they are done
 HARD = {"tabularargn"}  # 120 rows are too few for it to beat the constant
+SLOW = {"tabddpm"}  # 800 steps here
+QUICK = [name for name in IN_THIS_PROCESS if name not in SLOW]
+SAMPLERS = registry.able(SAMPLES)
+HARD_SAMPLERS = {"ctgan", "tvae"}  # 300 rows are too few for them
+JUDGE = {"learning_rate": 0.3, "depth": 3, "iterations": 40, "early_stopping_rounds": 10, "od_pval": 0.001}
+SETS = {"price": {"task_type": "regression"}, "dear": {"task_type": "binclass"}}
 
 
 def related(count: int = 120) -> list[Entity]:
@@ -50,6 +59,19 @@ def ratios(imputation: Imputation, filled: Filled) -> dict[str, float]:
 def skip_if_missing(name: str) -> None:
     if problem := missing(name):
         pytest.skip(f"{name}: {problem}")
+
+
+@pytest.fixture(autouse=True)
+def few_steps(request):
+    """Tests of TabDDPM train it for 800 steps in place of 5,000."""
+    if "tabddpm" not in request.node.name:
+        yield
+        return
+    from benchmarks.peers import tabddpm
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabddpm, "Settings", partial(tabddpm.Settings, steps=800))
+        yield
 
 
 # ---------------------------------------------------------------- the table
@@ -218,7 +240,7 @@ def served(folder: Path, monkeypatch, **works) -> dict:
 
 
 def test_a_peer_is_asked_by_plain_files_and_answers_by_plain_files(tmp_path, monkeypatch):
-    Request("fill", ["n0"], ["c1"], ["n0"], [1], seed=7, seconds=5.0).write(tmp_path)
+    Request("fill", ["n0"], ["c1"], seed=7, seconds=5.0, asked=["n0"], rows=[1]).write(tmp_path)
     (tmp_path / TABLE).write_text("n0,c1\n1.5,k0\n,k1\n2,\n")
     assert json.loads((tmp_path / REQUEST).read_text())["seed"] == 7
 
@@ -236,7 +258,7 @@ def test_a_peer_is_asked_by_plain_files_and_answers_by_plain_files(tmp_path, mon
 
 
 def test_what_a_peer_cannot_do_is_a_sentence_in_its_report(tmp_path, monkeypatch):
-    Request("fill", ["n0"], [], ["n0"], [0], seed=0).write(tmp_path)
+    Request("fill", ["n0"], [], seed=0, asked=["n0"], rows=[0]).write(tmp_path)
     (tmp_path / TABLE).write_text("n0\n1\n")
 
     def fill(request, table, clock):
@@ -283,7 +305,7 @@ def test_a_peer_learns_what_follows_from_another_value(name):
     assert filled.settings["versions"].keys() == set(PEERS[name].packages)
 
 
-@pytest.mark.parametrize("name", IN_THIS_PROCESS)
+@pytest.mark.parametrize("name", QUICK)
 def test_the_seed_of_a_peer_decides_what_it_fills(name):
     skip_if_missing(name)
     imputation = replace(imputation_of(), tasks=imputation_of().tasks[:2])
@@ -291,9 +313,9 @@ def test_the_seed_of_a_peer_decides_what_it_fills(name):
     assert first == second
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNT if PEERS[name].requirements and name not in SECONDS])
+@pytest.mark.parametrize("name", [name for name in LEARNT if name not in QUICK and name not in SECONDS])
 @pytest.mark.slow
-def test_the_seed_of_a_peer_in_its_own_environment_decides_what_it_fills(name):
+def test_the_seed_of_a_slow_peer_decides_what_it_fills(name):
     skip_if_missing(name)
     first, second = (registry.fill(name, imputation_of()).answers for _ in range(2))
     assert first == second
@@ -311,6 +333,72 @@ def test_a_peer_in_its_own_environment_says_that_it_needs_time(name):
     skip_if_missing(name)
     with pytest.raises(PeerError, match="expected time to train, got none"):
         registry.fill(name, imputation_of(0.0))
+
+
+# ---------------------------------------------------------------- peers that draw rows
+
+
+def made_set(name: str, count: int = 300) -> TabularSet:
+    """A set whose target follows from a whole number, a decimal and a label."""
+    draw = np.random.default_rng(0)
+
+    def rows() -> Rows:
+        few, fine = draw.integers(0, 4, count) * 2.0, (draw.random(count) * 5).round(2)
+        labels = draw.choice(["red", "green", "blue"], count)
+        value = few + fine + 4 * (labels == "red")
+        target = value.round(1) if name == "price" else (value > 6).astype(np.int64)
+        return Rows(np.stack([few, fine], 1), labels[:, None], target)
+
+    return TabularSet(name, SETS[name], rows(), rows(), rows())
+
+
+@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.slow
+def test_drawn_rows_teach_a_judge_what_the_real_ones_do(name, set_name):
+    skip_if_missing(name)
+    table = made_set(set_name)
+    sampled = registry.sample(name, Sampling(table, 400))
+    rows = sampled.rows
+    assert (rows.numbers.shape, rows.categories.shape, len(rows)) == ((400, 2), (400, 1), 400)
+    assert set(np.unique(rows.categories)) <= {"red", "green", "blue"}
+    assert set(np.unique(rows.numbers[:, 0])) <= {0.0, 2.0, 4.0, 6.0}
+    assert sampled.settings["versions"].keys() == set(PEERS[name].packages)
+    if name not in HARD_SAMPLERS:
+        constant = 0.0 if set_name == "price" else 0.4  # R2 and macro-F1 of a constant prediction, at most
+        assert min(scores(table, rows, JUDGE, range(2))) > constant + 0.2
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.slow
+def test_the_seed_of_a_peer_decides_what_it_draws(name):
+    skip_if_missing(name)
+    table = made_set("dear", 60)
+    first, again, other = (registry.sample(name, Sampling(table, 50, seed=seed)).rows for seed in (0, 0, 1))
+    assert np.array_equal(first.numbers, again.numbers)
+    assert np.array_equal(first.categories, again.categories)
+    assert not np.array_equal(first.numbers, other.numbers)
+
+
+@pytest.mark.slow
+def test_smote_refuses_a_class_of_one_row_and_a_table_without_numbers():
+    skip_if_missing("smote")
+    table = made_set("dear", 60)
+    table.train.target[:] = 0
+    table.train.target[0] = 1
+    with pytest.raises(PeerError, match="smote: expected two rows of every class, got one of 'k1'"):
+        registry.sample("smote", Sampling(table, 50))
+    labels_alone = replace(table, train=replace(table.train, numbers=np.empty((60, 0))))
+    with pytest.raises(PeerError, match="smote: expected a column of numbers to interpolate, got none"):
+        registry.sample("smote", Sampling(labels_alone, 50))
+
+
+@pytest.mark.parametrize("name", ["ctgan", "tvae", "utrees"])
+@pytest.mark.slow
+def test_a_peer_that_trains_to_draw_says_that_it_needs_time(name):
+    skip_if_missing(name)
+    with pytest.raises(PeerError, match="expected time to train, got none"):
+        registry.sample(name, Sampling(made_set("dear"), 50, 0.0))
 
 
 def test_a_budget_without_a_limit_has_time_for_all():
