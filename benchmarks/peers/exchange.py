@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
+FIRST_BLOCK = 10  # rows
+BLOCK_SHARE = 0.1  # of the time left
 REQUEST, TABLE, ANSWER, REPORT = "request.json", "table.csv", "answer.csv", "answer.json"
 
 
@@ -84,6 +86,24 @@ class Clock:
     def end_fit(self) -> None:
         """What follows is filling, or drawing."""
         self.fit_seconds = self.elapsed
+
+
+def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int]]:
+    """Blocks of rows, several times over, until the time is over. The first block is small, and is there in any case.
+
+    Each further block is as large as a tenth of the time left allows, by what the rows before it took.
+    """
+    begun, done = clock.elapsed, 0
+    while done < turns * len(rows):
+        begin, size = done % len(rows), FIRST_BLOCK
+        if done:
+            a_row = (clock.elapsed - begun) / done
+            if clock.left <= a_row:
+                return
+            size = max(1, int(min(BLOCK_SHARE * clock.left / max(a_row, 1e-9), len(rows))))
+        block = rows[begin : begin + size]
+        yield block
+        done += len(block)
 
 
 Settings = dict[str, Any]

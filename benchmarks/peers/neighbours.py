@@ -2,7 +2,8 @@
 
 The distance of two entities is the mean over the columns that both know: of numbers the difference over the column's range, of
 labels 0 where they are equal and 1 elsewhere. A cell gets the median of its k nearest entities that know the property, or their
-most frequent label. Each property has the k that does best on held-out values.
+most frequent label. Each property has the k that does best on held-out values. Of many entities neighbours are searched among a
+sample.
 
 B query rows   D donors   K neighbours
 """

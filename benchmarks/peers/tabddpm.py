@@ -28,7 +28,7 @@ from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation, Sampled, Sampling
 from benchmarks.tasks import Answers
 
-TRAINING_SHARE = 0.6  # of the time
+TRAINING_SHARE = 0.5  # of the time
 DRAWS = 15  # of each hidden cell, at most
 BLOCK = 4096  # rows that are drawn at once
 SMALLEST = 1e-12  # chance whose logarithm is taken
@@ -93,10 +93,10 @@ def fill(imputation: Imputation) -> Filled:
     given = columns.rows[torch.tensor(asked)]
     numbers: list[NDArray[np.float64]] = []
     codes: list[NDArray[np.int64]] = []
-    last = 0.0
+    repeats, last = diffusion.affordable_repeats(given[:BLOCK], budget.share(1) * BLOCK / max(len(given), BLOCK)), 0.0
     while len(numbers) < DRAWS and (not numbers or budget.share(1) >= last):
         before = budget.elapsed
-        drawn = torch.cat([diffusion.inpaint(block) for block in given.split(BLOCK)])
+        drawn = torch.cat([diffusion.inpaint(block, repeats) for block in given.split(BLOCK)])
         values, labels = columns.restored(drawn)
         numbers.append(values)
         codes.append(labels)
@@ -111,7 +111,7 @@ def fill(imputation: Imputation) -> Filled:
             filled[asked] = _most_frequent(np.stack([labels[:, column - P] for labels in codes], 1))
         answers.update(table.answers(imputation, column, filled.tolist()))
     seconds = {FIT: fit_seconds, FILL: budget.elapsed - fit_seconds}
-    return Filled(answers, seconds, {"steps": steps, "draws": len(numbers)})
+    return Filled(answers, seconds, {"steps": steps, "draws": len(numbers), "repeats": repeats})
 
 
 def _most_frequent(codes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -302,13 +302,20 @@ class _Diffusion:
         return rows
 
     @torch.no_grad()
-    def inpaint(self, given: Tensor) -> Tensor:
+    def affordable_repeats(self, given: Tensor, seconds: float) -> int:
+        """How often each reverse step is repeated so that rows are drawn within some seconds: once in any case."""
+        budget, repeats = Budget(None), self.settings.repeats
+        self._back(self._start(len(given)), 0, torch.zeros(len(given), dtype=torch.int64))
+        return max(1, int(min(repeats, seconds / (3 * budget.elapsed * self.settings.diffusion))))
+
+    @torch.no_grad()
+    def inpaint(self, given: Tensor, repeats: int) -> Tensor:
         """Rows with their gaps (NaN) drawn and the rest as given."""
         is_known, clean = ~given.isnan(), torch.where(given.isnan(), self._neutral(), given)
         classes = torch.zeros(len(given), dtype=torch.int64)
         rows = self._start(len(given))
         for step in reversed(range(self.settings.diffusion)):
-            for repeat in reversed(range(self.settings.repeats)):
+            for repeat in reversed(range(repeats)):
                 noise = torch.randn((len(given), self.P), generator=self.draw)
                 noisy = self._noisy(clean, torch.full((len(given),), step), noise)
                 back = self._back(torch.where(is_known, noisy, rows), step, classes)

@@ -12,12 +12,10 @@ from collections.abc import Iterable
 import pandas
 from mostlyai.engine import TabularARGN
 
-from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve
+from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve, timed_blocks
 
 DRAWS = 5
 TRAINING_SHARE = 0.4  # of the time
-FIRST_BLOCK = 10  # rows of the first block
-BLOCK_SHARE = 0.1  # of the time left that a block may take, by the rows before
 SECONDS_A_MINUTE = 60
 DEFAULT_MINUTES = 10.0  # of training where there is no limit
 
@@ -33,23 +31,17 @@ def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[panda
     model.fit(table)
     clock.end_fit()
     drawn: dict[tuple[int, str], list[object]] = {}
-    begun, rows_done, total = clock.elapsed, 0, DRAWS * len(request.rows)
-    while rows_done < total:
-        begin = rows_done % len(request.rows)
-        a_row = (clock.elapsed - begun) / rows_done if rows_done else 0.0
-        if clock.left <= a_row:
-            break
-        size = int(min(BLOCK_SHARE * clock.left / a_row, total)) if rows_done else FIRST_BLOCK
-        rows = request.rows[begin : begin + max(size, 1)]
+    done = 0
+    for rows in timed_blocks(request.rows, DRAWS, clock):
         imputed = model.impute(table.iloc[rows].reset_index(drop=True))
         for name in request.asked:
             for row, value in zip(rows, imputed[name], strict=True):
                 drawn.setdefault((row, name), []).append(value)
-        rows_done += len(rows)
+        done += len(rows)
     filled = pandas.DataFrame(None, index=table.index, columns=request.asked, dtype=object)
     for (row, name), values in drawn.items():
         filled.at[row, name] = _estimate(values, name in request.numbers)
-    return filled, {"draws": round(rows_done / len(request.rows), 2), "training_minutes": round(minutes, 3)}
+    return filled, {"draws": round(done / len(request.rows), 2), "training_minutes": round(minutes, 3)}
 
 
 def _estimate(drawn: Iterable[object], is_number: bool) -> object:

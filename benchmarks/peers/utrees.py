@@ -7,12 +7,13 @@ orders of columns each row is masked in, and on how many rows it learns, by what
 from __future__ import annotations
 
 import warnings
+from statistics import median, mode
 
 import numpy as np
 import pandas
 from utrees import UnmaskingTrees
 
-from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve
+from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve, timed_blocks
 
 ORDERS = 50  # in which each row is masked: the package's default, and the most
 DRAWS = 5
@@ -22,25 +23,22 @@ MIN_ROWS = 50
 
 
 def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
-    """The estimates of asked cells, of as many draws as the time suffices for."""
+    """The estimates of asked cells of as many rows as the time suffices for."""
     model, values, labels, settings = _fitted(request, table, clock)
-    drawn: list[np.ndarray] = []
-    last = 0.0
-    while len(drawn) < DRAWS and clock.left >= last:
-        before = clock.elapsed
-        drawn.append(model.impute(1, values[request.rows])[0])
-        last = clock.elapsed - before
+    drawn: dict[int, list[np.ndarray]] = {}
+    for rows in timed_blocks(request.rows, DRAWS, clock):
+        for row, imputed in zip(rows, model.impute(1, values[rows])[0], strict=True):
+            drawn.setdefault(row, []).append(imputed)
     filled = pandas.DataFrame(None, index=table.index, columns=request.asked, dtype=object)
     for name in request.asked:
         column = table.columns.get_loc(name)
-        of_draws = np.stack([draw[:, column] for draw in drawn], 1)
+        of_rows = ([draw[column] for draw in draws] for draws in drawn.values())
         if name in request.numbers:
-            estimates = np.median(of_draws, axis=1).tolist()
+            estimates = [median(of_row) for of_row in of_rows]
         else:
-            codes = [np.bincount(row.astype(int)).argmax() for row in of_draws]
-            estimates = [labels[name][code] for code in codes]
-        filled.loc[table.index[request.rows], name] = estimates
-    return filled, settings | {"draws": len(drawn)}
+            estimates = [labels[name][int(mode(of_row))] for of_row in of_rows]
+        filled.loc[list(drawn), name] = estimates
+    return filled, settings | {"draws": round(sum(map(len, drawn.values())) / len(request.rows), 2)}
 
 
 def sample(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:

@@ -20,7 +20,7 @@ from benchmarks.masking import mask
 from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
-from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Request, serve
+from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
 from benchmarks.peers.protocol import Budget, Filled, Imputation, PeerError, Sampling
 from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
@@ -255,6 +255,13 @@ def test_a_peer_is_asked_by_plain_files_and_answers_by_plain_files(tmp_path, mon
     assert (tmp_path / ANSWER).read_text().split() == ["n0", "1.5", "9.0", "2.0"]
     assert report["settings"] == {"rounds": 1}
     assert report["seconds"].keys() == {"fit", "fill"}
+
+
+def test_rows_are_filled_block_by_block_and_the_first_block_in_any_case():
+    rows = list(range(100, 137))
+    assert [row for block in timed_blocks(rows, 3, Clock(float("inf"))) for row in block] == 3 * rows
+    assert list(timed_blocks(rows, 3, Clock(0.0))) == [rows[:10]]
+    assert list(timed_blocks([], 3, Clock(0.0))) == []
 
 
 def test_what_a_peer_cannot_do_is_a_sentence_in_its_report(tmp_path, monkeypatch):

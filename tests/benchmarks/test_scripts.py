@@ -60,6 +60,53 @@ def test_the_comparison_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
     assert (tmp_path / "comparison.png").stat().st_size > 0
 
 
+def test_a_comparison_stores_each_method_goes_on_where_it_was_and_fills_its_page(tmp_path, run, monkeypatch):
+    from benchmarks.peers import registry
+    from benchmarks.peers.protocol import PeerError
+    from benchmarks.render import markers
+
+    rows = [f'{{"id": "e{n}", "a": {n % 10}, "b": {2 * (n % 10)}, "c": "{"xyz"[n % 10 // 4]}"}}\n' for n in range(150)]
+    (tmp_path / "kb.jsonl").write_text("".join(rows))
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(["# By hand", *markers("comparison"), "Also by hand", ""]))
+    fill, filled = registry.fill, []
+
+    def failing(name, imputation):
+        filled.append(name)
+        if filled == ["constant", "neighbours"]:
+            raise KeyboardInterrupt
+        if name == "neighbours":
+            raise PeerError(name, "expected labels, got none.")
+        return fill(name, imputation)
+
+    monkeypatch.setattr(registry, "fill", failing)
+    call = ("comparison", tmp_path / "kb.jsonl", "--out", tmp_path, "--budget", "60s", "--quiet")
+    assert run(*call, "--only", "constant,neighbours")[0] != 0
+    status, out, err = run(*call, "--only", "constant,neighbours", "--page", page)
+    assert (status, err) == (0, "")
+    assert filled == ["constant", "neighbours", "neighbours"]
+    stored = [json.loads(line) for line in (tmp_path / "comparison.jsonl").read_text().splitlines()]
+    assert [line["method"] for line in stored] == ["constant", "neighbours"]
+    assert stored[1]["rows"] == []
+    assert "kb.jsonl: neighbours cannot: expected labels, got none." in out
+    text = page.read_text()
+    assert "| kb.jsonl | 60 s | constant | 1.000 | 1.000 |" in text
+    assert "![comparison](comparison.png)" in text
+    assert text.endswith("Also by hand\n")
+
+
+@pytest.mark.parametrize(
+    ("only", "problem"),
+    [("ours,catbost", "got 'catbost'"), ("smote", "expected some of constant, catboost"), ("", "nowhere.jsonl: ")],
+)
+def test_a_comparison_refuses_what_it_cannot_measure(only, problem, tmp_path, run):
+    (tmp_path / "kb.jsonl").write_text('{"id": "a", "x": 1}\n')
+    source = tmp_path / "kb.jsonl" if only else "nowhere.jsonl"
+    status, _, err = run("comparison", source, "--out", tmp_path, "--only", only, "--quiet")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert problem in err
+
+
 def test_only_test_rows_of_an_untouched_table_have_hidden_cells():
     from benchmarks.untouched import masked_rows
 
