@@ -45,7 +45,7 @@ BENCHES = {
     "tabular": Bench(
         "benchmarks.tabular",
         "Synthetic tables, judged by a CatBoost that learns from them.",
-        TRAINING | {"validation", "split", "only", "samples", "draws", "judges", "real"},
+        TRAINING | {"validation", "split", "against", "not_ours", "only", "samples", "draws", "judges", "real"},
     ),
     "kb-numeric": Bench(
         "benchmarks.kb_numeric",
@@ -74,7 +74,8 @@ BENCHES = {
     ),
 }
 SCRIPTS = {
-    "frontier": Script("benchmarks.frontier", "Errors by time budget, beside CatBoost and an iterative imputer."),
+    "peers": Script("benchmarks.peers.command", "Other methods: what they do, and whether they are installed."),
+    "comparison": Script("benchmarks.comparison", "Errors on hidden values, of kbdisk and all peers in the same time."),
     "untouched": Script("benchmarks.untouched", "Tables that nobody tuned on, filled by several imputers."),
     "experts": Script("benchmarks.experts", "What each expert is worth: each left out, and each alone."),
     "precision": Script("benchmarks.precision", "The precision of what completion writes, and its calibration."),

@@ -31,7 +31,7 @@ class Options:
     budget: str | None = None  # longest time of one training
     config: str | None = None  # a run file over the preset
     seeds: tuple[int, ...] = (0, 1, 2)
-    against: tuple[str, ...] = ()  # rows of BASELINES
+    against: tuple[str, ...] = ()  # rows of BASELINES; of tabular: of PEERS that sample
     ours: bool = True  # or only those
     validation: bool = False  # score on a tenth of train, and leave test alone
     split: str = PAPERS

@@ -82,11 +82,16 @@ OPTIONS = [
         is_flag=True,
         help="Score on a tenth of what is trained on (of tabular: on its validation part); leave test alone.",
     ),
-    click.option("--against", metavar="NAMES", default="", help="Baselines to measure beside, such as constant,gbdt."),
+    click.option(
+        "--against",
+        metavar="NAMES",
+        default="",
+        help="Methods to measure beside: baselines such as constant,gbdt; of tabular peers that draw rows, such as smote.",
+    ),
     click.option(
         "--not-ours",
         is_flag=True,
-        help="Train nothing of ours, of gsm, nuclear, kb-numeric: only what --against names.",
+        help="Train nothing of ours: only what --against names.",
     ),
     click.option(
         "--only", metavar="NAMES", default="", help="Some data sets or variants, of benchmarks that have several."
@@ -152,7 +157,7 @@ def _run(context: click.RichContext, name: str, **options: Any) -> None:
     from benchmarks.data import data_folder
 
     data = data_folder(options["data"]) if "data" in used else Path()
-    _measure(name, out, _bench_options(data, options), TerminalProgress(options["quiet"], options["verbose"]))
+    _measure(name, out, _bench_options(name, data, options), TerminalProgress(options["quiet"], options["verbose"]))
 
 
 def results_folder(folder: str | None) -> Path:
@@ -174,19 +179,29 @@ def _refuse_unused(context: click.Context, bench_name: str, used: Collection[str
             raise ConfigError(option, f"it changes nothing of {bench_name}: it is for {others}.")
 
 
-def _bench_options(data: Path, options: dict[str, Any]) -> Options:
+def _bench_options(name: str, data: Path, options: dict[str, Any]) -> Options:
     from benchmarks.base import Options
 
     against, only = (_names(options[key]) for key in ("against", "only"))
     if against:
-        from kbdisk.evaluation import refuse_unknown
-
-        refuse_unknown(against, "--against")
+        _refuse_against(name, against)
     if options["not_ours"] and not against:
         raise click.UsageError("--not-ours leaves nothing to measure: name something with --against.")
     seeds = tuple(range(options["seed"], options["seed"] + options["seeds"]))
     same = {key: options[key] for key in SAME}
     return Options(data, seeds=seeds, against=against, ours=not options["not_ours"], only=only, **same)
+
+
+def _refuse_against(bench_name: str, against: Sequence[str]) -> None:
+    """ConfigError for a method that the benchmark cannot measure."""
+    if bench_name == "tabular":
+        from benchmarks.peers import SAMPLES, registry
+
+        registry.refuse(against, SAMPLES, "--against")
+    else:
+        from kbdisk.evaluation import refuse_unknown
+
+        refuse_unknown(against, "--against")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -282,7 +297,7 @@ def _draw(name: str, out: Path, progress: Progress) -> None:
     metavar="NAMES",
     default="catboost",
     show_default=True,
-    help="Methods beside ours: constant, catboost, iterative. Commas between them; none for ours alone.",
+    help="Methods beside ours that fill values, as peers lists them. Commas between them; none for ours alone.",
 )
 @click.option("--not-ours", is_flag=True, help="Measure only what --against names.")
 @click.option(

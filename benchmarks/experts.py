@@ -31,13 +31,13 @@ from torch import Generator
 import kbdisk
 from benchmarks.base import Table
 from benchmarks.data import source_file
-from benchmarks.imputers import Scale
 from benchmarks.kb import MIN_COUNTED, KBOptions, identity, masked_entities
 from benchmarks.masking import Masked, property_name
 from benchmarks.progress import Progress, TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
+from benchmarks.tasks import Scale
 from benchmarks.untouched import TABLES, WORK, table_file
 from kbdisk.api.complete import with_text_given
 from kbdisk.api.source import LoadedSource

@@ -47,14 +47,14 @@ class Features:
         self._parts: dict[tuple[int, Path], Row] = {}
         self._lay_out()
 
-    def table(self, places: Sequence[tuple[int, Path]], path: Path, known: int) -> pandas.DataFrame:
-        """A row for each (entity, path) whose value is asked for; columns with some values in the first `known` rows."""
+    def table(self, places: Sequence[tuple[int, Path]], path: Path | None, known: int) -> pandas.DataFrame:
+        """A row for each (entity, path); columns with some values in the first `known` rows, but for those of the property `path`."""
         import numpy as np
         import pandas
 
         rows = np.array([place for place, _ in places])
         counts = dict(zip(self._names, self._present[rows[:known]].sum(0).tolist(), strict=True))
-        parts = [self._part_of(place, at) for place, at in places] if any(key == ANY for key in path) else []
+        parts = [self._part_of(place, at) for place, at in places] if ANY in (path or ()) else []
         for part in parts[:known]:
             for name in part:
                 counts[name] = counts.get(name, 0) + 1

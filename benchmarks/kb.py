@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.base import Table
-from benchmarks.imputers import IMPUTERS, Answers, Task, refuse_without_sklearn, tasks_of
 from benchmarks.masking import Cell, Kind, Masked, Values, mask, property_name, read_hidden, without
+from benchmarks.peers import FILLS, registry
+from benchmarks.peers.protocol import FILL, FIT, Filled, Imputation, ignore_progress
 from benchmarks.plots import draw_ratios
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Result, Row, code_version, group_latest, latest
+from benchmarks.tasks import Answers, Task
 from kbdisk.entity import Date, Entity
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError, LoadError
@@ -86,11 +88,7 @@ class Scored(NamedTuple):
 
 def refuse(options: KBOptions) -> None:
     """ConfigError for what makes no sense, before anything is read."""
-    for name in options.against:
-        if name not in IMPUTERS:
-            raise ConfigError("--against", f"expected some of {', '.join(IMPUTERS)}, got {name!r}.")
-    if "iterative" in options.against:
-        refuse_without_sklearn()
+    registry.refuse(options.against, FILLS, "--against")
     if not 0 < options.share < 1:
         raise ConfigError("--share", f"expected more than 0 and less than 1, got {options.share:g}.")
     if not options.ours and not options.against:
@@ -101,14 +99,13 @@ def run(kb: KB, options: KBOptions, fit: Fit, done: Sequence[Result], progress: 
     """Each method with each mask, but for what is done already."""
     entities = list(kb)
     known = {(result.seed, result.method) for result in done}
-    methods = ([OURS] if options.ours else []) + [name for name in IMPUTERS if name in options.against]
+    methods = ([OURS] if options.ours else []) + [name for name in registry.able(FILLS) if name in options.against]
     for seed in options.masks:
         if all((seed, method) in known for method in methods):
             continue
         masked = masked_entities(kb, entities, options, seed)
-        values = Values(masked.entities)
-        tasks = tasks_of(masked, values)
-        if not tasks:
+        imputation = Imputation.of(masked, options.seconds, seed)
+        if not imputation.tasks:
             raise LoadError(
                 kb.name, "expected single values that can be hidden, got none that another entity has, too."
             )
@@ -119,17 +116,13 @@ def run(kb: KB, options: KBOptions, fit: Fit, done: Sequence[Result], progress: 
             begun = time.monotonic()
             if method == OURS:
                 progress.say(f"{label}, {len(masked.cells):,} values hidden")
-                answers, facts = completed(masked, values, fit, seed, progress)
+                filled = completed(imputation, fit, progress)
             else:
                 with progress.counting(label) as report:
-                    answers = IMPUTERS[method](masked, values, tasks, options.seconds, seed, report or _ignored)
-                facts = {}
+                    filled = registry.fill(method, replace(imputation, report=report or ignore_progress))
             seconds = round(time.monotonic() - begun, 1)
-            yield _result(Path(kb.name).name, method, options, seed, score(masked, tasks, answers), seconds, facts)
-
-
-def _ignored(done: int, total: int) -> None:
-    pass
+            scored = score(masked, imputation.tasks, filled.answers)
+            yield _result(Path(kb.name).name, method, options, seed, scored, seconds, facts_of(filled))
 
 
 def masked_entities(kb: KB, entities: Sequence[Entity], options: KBOptions, seed: int) -> Masked:
@@ -147,18 +140,24 @@ def masked_entities(kb: KB, entities: Sequence[Entity], options: KBOptions, seed
     return mask(given, options.share, f"validation {seed}", blank)
 
 
-def completed(
-    masked: Masked, values: Values, fit: Fit, seed: int, progress: Progress
-) -> tuple[Answers, dict[str, Any]]:
-    """What `kbdisk complete --fill all` writes for the cells, and how it came about."""
-    model = fit(masked.entities, seed)
+def completed(imputation: Imputation, fit: Fit, progress: Progress) -> Filled:
+    """What `kbdisk complete --fill all` writes for the cells."""
+    entities, begun = imputation.masked.entities, time.monotonic()
+    model = fit(entities, imputation.seed)
+    fit_seconds = time.monotonic() - begun
     trees: list[Any] = []
     with progress.counting("completing") as report:
-        for completion in model.complete(masked.entities, fill="all", watch=report):
+        for completion in model.complete(entities, fill="all", watch=report):
             trees.append(completion.tree() if completion.filled else completion.entity.tree)
-    answers = answers_of(masked, values, trees)
+    answers = answers_of(imputation.masked, imputation.values, trees)
+    seconds = {FIT: fit_seconds, FILL: time.monotonic() - begun - fit_seconds}
     facts = model.record.facts
-    return answers, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
+    return Filled(answers, seconds, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts})
+
+
+def facts_of(filled: Filled) -> dict[str, Any]:
+    """The settings of a method, the versions of its packages, and the seconds of fitting and of filling."""
+    return {**filled.settings, **{name: round(seconds, 2) for name, seconds in filled.seconds.items()}}
 
 
 def answers_of(masked: Masked, values: Values, trees: Sequence[Any]) -> Answers:

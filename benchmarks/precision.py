@@ -48,13 +48,14 @@ import kbdisk
 from benchmarks.base import Table
 from benchmarks.data import source_file
 from benchmarks.features import Features
-from benchmarks.imputers import Task, pool, tasks_of
 from benchmarks.kb import KBOptions, ResumedFit, masked_entities, value_at
 from benchmarks.masking import Cell, Masked, Values, is_drawn, pattern, without
+from benchmarks.peers.catboost import pool
 from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
+from benchmarks.tasks import Task, tasks_of
 from kbdisk.api.model import Model
 from kbdisk.completion.decide import calibration_of
 from kbdisk.data.parse import read as read_entity

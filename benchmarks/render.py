@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import BENCHES, load_bench
@@ -12,26 +12,45 @@ from benchmarks.results import read
 from kbdisk.errors import ConfigError
 from kbdisk.loaders.files import writing
 
-BEGIN, END = (f"<!-- rendered by python -m benchmarks render: {end} -->" for end in ("begin", "end"))
+
+def markers(command: str) -> tuple[str, str]:
+    """The lines of a page between which a command puts its tables."""
+    begin, end = (f"<!-- rendered by python -m benchmarks {command}: {end} -->" for end in ("begin", "end"))
+    return begin, end
+
+
+BEGIN, END = markers("render")
 
 
 def render(results: Path, page: Path) -> list[str]:
     """Write the tables of all that is stored into a page; the names of the benchmarks that there were results of."""
+    around = text_around(page, "render")
+    names = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
+    if not names:
+        raise ConfigError("--out", f"expected results in {results}, got none. Name the folder that benchmarks filled.")
+    write_between(page, around, [line for name in names for line in section(name, results, page)])
+    return names
+
+
+def text_around(page: Path, command: str) -> tuple[str, str]:
+    """The text of a page up to the tables of a command, and from there on, with the markers; ConfigError without these."""
+    begin, end = markers(command)
     try:
         text = page.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(page), f"expected a page of Markdown, got none: {error}.") from None
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigError(str(page), f"expected the lines {BEGIN} and {END}, got none. Put them where tables belong.")
-    names = [name for name in BENCHES if (results / f"{name}.jsonl").exists()]
-    if not names:
-        raise ConfigError("--out", f"expected results in {results}, got none. Name the folder that benchmarks filled.")
-    lines = [line for name in names for line in section(name, results, page)]
+    before, has_begin, rest = text.partition(begin)
+    _, has_end, after = rest.partition(end)
+    if not has_begin or not has_end:
+        raise ConfigError(str(page), f"expected the lines {begin} and {end}, got none. Put them where tables belong.")
+    return before + begin, end + after
+
+
+def write_between(page: Path, around: tuple[str, str], lines: Sequence[str]) -> None:
+    """Write a page: the text around its tables, and lines between."""
+    before, after = around
     with writing(page) as stream:
-        stream.write("\n".join([before + BEGIN, "", *lines, END + after]).encode())
-    return names
+        stream.write("\n".join([before, "", *lines, after]).encode())
 
 
 def section(name: str, results: Path, page: Path) -> Iterator[str]:
@@ -41,8 +60,13 @@ def section(name: str, results: Path, page: Path) -> Iterator[str]:
     for table in bench.tables([result for result in stored if result.part == "test"] or stored):
         yield from markdown(table)
     for plot in plots_of(name, results):
-        yield f"![{plot.stem}]({Path(os.path.relpath(plot, page.parent)).as_posix()})"
+        yield picture_line(plot, page)
         yield ""
+
+
+def picture_line(picture: Path, page: Path) -> str:
+    """A picture as a line of a page."""
+    return f"![{picture.stem}]({Path(os.path.relpath(picture, page.parent)).as_posix()})"
 
 
 def plots_of(name: str, results: Path) -> list[Path]:

@@ -232,7 +232,11 @@ def _whole_results(lines: Sequence[str]) -> list[Result]:
 def code_version() -> str:
     """A hash of the code of kbdisk and of the benchmarks."""
     folders = [Path(place) for name in PACKAGES for place in import_module(name).__path__]
-    files = [*FOLDER.glob("*.py"), *(file for folder in folders for file in folder.rglob("*.py"))]
+    files = [
+        *FOLDER.glob("*.py"),
+        *(FOLDER / "peers").glob("*.py"),
+        *(file for folder in folders for file in folder.rglob("*.py")),
+    ]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.read_bytes())

@@ -34,13 +34,13 @@ from typing import Any
 import kbdisk
 from benchmarks.base import Table
 from benchmarks.data import source_file
-from benchmarks.imputers import Task, tasks_of
 from benchmarks.kb import KBOptions, cost, masked_entities, value_at
 from benchmarks.masking import Cell, Values, is_drawn
 from benchmarks.precision import Place, absences_of, by_place, is_right
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
+from benchmarks.tasks import Task, tasks_of
 from kbdisk.completion.review import WRITTEN, ReviewRow, as_text, read_review
 from kbdisk.entity import Date, Entity, Quantity, read_path
 from kbdisk.errors import LoadError

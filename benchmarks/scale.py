@@ -286,9 +286,9 @@ def hold_source(source: str) -> None:
 def score_filled(source: str, filled: str, hidden: str, size: str, budget: str) -> None:
     """Print the quality of filled values, and that of CatBoost within the same budget, on a sample of the entities."""
     import kbdisk
-    from benchmarks.imputers import catboost, tasks_of
     from benchmarks.kb import KBOptions, answers_of, masked_entities
-    from benchmarks.masking import Values
+    from benchmarks.peers import registry
+    from benchmarks.peers.protocol import Imputation
     from kbdisk.training.schedule import seconds_of
 
     chosen = set(random.Random(0).sample(range(int(size)), min(int(size), SAMPLE)))
@@ -296,15 +296,14 @@ def score_filled(source: str, filled: str, hidden: str, size: str, budget: str) 
     given = [entity for number, entity in enumerate(kb) if number in chosen]
     trees = [entity.tree for number, entity in enumerate(kbdisk.load(filled)) if number in chosen]
     masked = masked_entities(kb, given, KBOptions(hidden=Path(hidden)), 0)
-    values = Values(masked.entities)
-    tasks = tasks_of(masked, values)
+    imputation = Imputation.of(masked, seconds_of(budget))
     answers = {
-        OURS: answers_of(masked, values, trees),
-        "catboost": catboost(masked, values, tasks, seconds_of(budget), 0, lambda done, total: None),
+        OURS: answers_of(masked, imputation.values, trees),
+        "catboost": registry.fill("catboost", imputation).answers,
     }
     properties = statistics.fmean(len(entity.tree.keys() - NAMES) for entity in given)
     facts = {"entities": len(given), "cells": len(masked.cells), "properties": round(properties, 2)}
-    print(json.dumps({method: facts | _qualities(masked, tasks, answers[method]) for method in answers}))
+    print(json.dumps({method: facts | _qualities(masked, imputation.tasks, answers[method]) for method in answers}))
 
 
 def _qualities(masked: Any, tasks: Any, answers: Any) -> dict[str, float | None]:

@@ -26,7 +26,6 @@ from typing import Any
 import kbdisk
 from benchmarks.base import Table
 from benchmarks.data import source_file
-from benchmarks.imputers import Task, tasks_of
 from benchmarks.kb import TABLES, ResumedFit, value_at
 from benchmarks.masking import Cell, Values, mask
 from benchmarks.precision import Place, Statement, by_place, covered_by_interval, is_right, reliability
@@ -34,6 +33,7 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
+from benchmarks.tasks import Task, tasks_of
 from kbdisk.entity import Completion, Entity, Filled, read_path
 from kbdisk.entity import Path as EntityPath
 from kbdisk.errors import ConfigError

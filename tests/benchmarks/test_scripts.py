@@ -19,36 +19,92 @@ CHECKOUT = Path(__file__).parents[2]
 
 def result(method: str, numbers: float, labels: float, **changes) -> Result:
     rows = [Row("size", numbers, 30), Row("colour", labels, 30), Row("rare", 5.0, 3)]
-    details = {"kind": {"size": "number", "colour": "label", "rare": "number"}, "budget": 10.0}
-    return Result("frontier", method, rows, **{"setting": "kb", "details": details, "seconds": 9.0} | changes)
+    kinds = {"size": "number", "colour": "label", "rare": "number"}
+    details = {
+        "kind": kinds, "budget": 10.0, "filled": {"size": 30, "colour": 15, "rare": 0}, "took": {"fit": 7.0, "fill": 2.0}
+    }  # fmt: skip
+    return Result("comparison", method, rows, **{"setting": "kb", "details": details, "seconds": 9.0} | changes)
 
 
 def test_a_run_goes_on_with_its_own_results_alone(tmp_path):
     from benchmarks.results import StoredRun
 
-    first = StoredRun.of(tmp_path, "frontier", ("kb", "10s", 0), "source one")
+    first = StoredRun.of(tmp_path, "comparison", ("kb", "10s", 0), "source one")
     first.add(result("ours", 0.5, 0.4))
-    again = StoredRun.of(tmp_path, "frontier", ("kb", "10s", 0), "source one")
+    again = StoredRun.of(tmp_path, "comparison", ("kb", "10s", 0), "source one")
     assert [one.values for one in again.results] == [{"size": 0.5, "colour": 0.4, "rare": 5.0}]
-    assert not StoredRun.of(tmp_path, "frontier", ("kb", "10s", 0), "source two").results
+    assert not StoredRun.of(tmp_path, "comparison", ("kb", "10s", 0), "source two").results
     again.end()
-    assert not StoredRun.of(tmp_path, "frontier", ("kb", "10s", 0), "source one").results
-    assert len((tmp_path / "frontier.jsonl").read_text().splitlines()) == 1
+    assert not StoredRun.of(tmp_path, "comparison", ("kb", "10s", 0), "source one").results
+    assert len((tmp_path / "comparison.jsonl").read_text().splitlines()) == 1
 
 
-def test_the_frontier_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
-    from benchmarks.frontier import plot, table
+def test_the_comparison_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
+    from benchmarks.comparison import plot, tables
 
     results = [result("ours", 0.5, 0.4), result("catboost", 0.6, 0.3), result("iterative", 0.4, 0.5)]
     results.append(result("ours", 0.7, 0.4, seed=1))
-    (shown,) = table(results)
-    assert shown.rows[0] == ["kb", "10 s", "ours", "0.500", "0.600", "0.400", "9", "2"]
-    assert shown.notes == [
-        "10 s: ours, numbers 0.600, the better of the others 0.400 (1 sources); "
-        "labels 0.400, the better of the others 0.300 (1 sources)."
+    details = {"kind": {}, "filled": {}, "budget": 10.0, "took": {"cannot": "expected time, got none."}}
+    results.append(Result("comparison", "tabularargn", [], setting="kb", details=details, seconds=13.0))
+    errors, abilities, methods = tables(results)
+    assert errors.rows[0] == ["kb", "10 s", "ours", "0.500", "0.600", "0.400", "7.0", "2.0", "9", "2"]
+    assert errors.notes == [
+        "10 s: ours, numbers 0.600, the best of the others 0.400 (1 sources); "
+        "labels 0.400, the best of the others 0.300 (1 sources).",
+        "kb: tabularargn took 13 s of its 10 s.",
+        "kb: tabularargn cannot: expected time, got none.",
     ]
-    assert plot(results, tmp_path / "frontier.png")
-    assert (tmp_path / "frontier.png").stat().st_size > 0
+    assert abilities.rows[1] == ["catboost", "91%", "50%", ""]
+    assert [row[0] for row in methods.rows] == ["ours", "catboost", "iterative", "tabularargn"]
+    assert plot(results, tmp_path / "comparison.png")
+    assert (tmp_path / "comparison.png").stat().st_size > 0
+
+
+def test_a_comparison_stores_each_method_goes_on_where_it_was_and_fills_its_page(tmp_path, run, monkeypatch):
+    from benchmarks.peers import registry
+    from benchmarks.peers.protocol import PeerError
+    from benchmarks.render import markers
+
+    rows = [f'{{"id": "e{n}", "a": {n % 10}, "b": {2 * (n % 10)}, "c": "{"xyz"[n % 10 // 4]}"}}\n' for n in range(150)]
+    (tmp_path / "kb.jsonl").write_text("".join(rows))
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(["# By hand", *markers("comparison"), "Also by hand", ""]))
+    fill, filled = registry.fill, []
+
+    def failing(name, imputation):
+        filled.append(name)
+        if filled == ["constant", "neighbours"]:
+            raise KeyboardInterrupt
+        if name == "neighbours":
+            raise PeerError(name, "expected labels, got none.")
+        return fill(name, imputation)
+
+    monkeypatch.setattr(registry, "fill", failing)
+    call = ("comparison", tmp_path / "kb.jsonl", "--out", tmp_path, "--budget", "60s", "--quiet")
+    assert run(*call, "--only", "constant,neighbours")[0] != 0
+    status, out, err = run(*call, "--only", "constant,neighbours", "--page", page)
+    assert (status, err) == (0, "")
+    assert filled == ["constant", "neighbours", "neighbours"]
+    stored = [json.loads(line) for line in (tmp_path / "comparison.jsonl").read_text().splitlines()]
+    assert [line["method"] for line in stored] == ["constant", "neighbours"]
+    assert stored[1]["rows"] == []
+    assert "kb.jsonl: neighbours cannot: expected labels, got none." in out
+    text = page.read_text()
+    assert "| kb.jsonl | 60 s | constant | 1.000 | 1.000 |" in text
+    assert "![comparison](comparison.png)" in text
+    assert text.endswith("Also by hand\n")
+
+
+@pytest.mark.parametrize(
+    ("only", "problem"),
+    [("ours,catbost", "got 'catbost'"), ("smote", "expected some of constant, catboost"), ("", "nowhere.jsonl: ")],
+)
+def test_a_comparison_refuses_what_it_cannot_measure(only, problem, tmp_path, run):
+    (tmp_path / "kb.jsonl").write_text('{"id": "a", "x": 1}\n')
+    source = tmp_path / "kb.jsonl" if only else "nowhere.jsonl"
+    status, _, err = run("comparison", source, "--out", tmp_path, "--only", only, "--quiet")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert problem in err
 
 
 def test_only_test_rows_of_an_untouched_table_have_hidden_cells():
@@ -95,7 +151,7 @@ def test_an_ablation_of_a_small_table_scores_every_subset(tmp_path):
 
 
 def test_a_wrong_name_is_one_line(tmp_path, run):
-    status, _, error = run("frontier", "nothing.csv", "--out", tmp_path, "--quiet")
+    status, _, error = run("comparison", "nothing.csv", "--out", tmp_path, "--quiet")
     assert status == 2
     assert error.startswith("error: nothing.csv: ")
     assert error.count("\n") == 1
@@ -178,8 +234,8 @@ def test_values_that_a_source_declares_not_to_exist_are_hidden_and_scored():
 
 def test_right_is_the_same_label_the_stated_parts_of_a_date_and_a_number_near_enough():
     from benchmarks import precision
-    from benchmarks.imputers import Task
     from benchmarks.masking import Cell, Values
+    from benchmarks.tasks import Task
 
     entities = [Entity(str(n), {"n": float(n), "d": Date(1900 + n), "c": "x"}) for n in range(40)]
     values = Values(entities)
@@ -319,10 +375,10 @@ def test_named_sources_satisfy_their_shapes(source, tmp_path):
 
 
 def test_a_curator_accepts_what_is_right_rejects_or_corrects_what_is_wrong_and_leaves_the_rest():
-    from benchmarks.imputers import tasks_of
     from benchmarks.masking import Values, mask
     from benchmarks.precision import by_place
     from benchmarks.review_rounds import Curator
+    from benchmarks.tasks import tasks_of
     from kbdisk.completion.review import ReviewRow
 
     entities = [Entity(f"e{n}", {"c": "xyz"[n % 3], "d": n % 7}) for n in range(300)]
@@ -445,10 +501,10 @@ def test_a_shifted_split_trains_on_what_is_up_to_the_bound_and_holds_some_of_it_
 
 
 def test_a_statement_about_hidden_values_is_right_within_the_tolerance_beside_it():
-    from benchmarks.imputers import tasks_of
     from benchmarks.masking import Values, mask
     from benchmarks.precision import by_place
     from benchmarks.shift import statements_of
+    from benchmarks.tasks import tasks_of
     from kbdisk.completion.provenance import Provenance
     from kbdisk.entity import Completion, Filled
 

@@ -13,6 +13,7 @@ from benchmarks import tabular
 from benchmarks.base import PAPERS, RANDOM, Options
 from benchmarks.cli import main
 from benchmarks.judge import macro_f1, parameters, r2, scores
+from benchmarks.peers.environments import missing
 from benchmarks.progress import Progress
 from benchmarks.results import Result, Row
 from benchmarks.tabular import PUBLISHED, by_column, table_of_runs, table_of_scores
@@ -260,6 +261,26 @@ def test_real_rows_alone_train_nothing(folder, tmp_path):
     assert [(one.setting, one.method, one.part) for one in found] == [
         (name, "real", "validation") for name in ("dear", "price", "sort")
     ]
+
+
+@pytest.mark.slow
+def test_a_peer_draws_rows_that_are_judged_as_ours_are(folder, tmp_path):
+    if problem := missing("smote"):
+        pytest.skip(f"smote: {problem}")
+    chosen = options(folder, tmp_path, only=("price",), against=("smote",), ours=False)
+    real, smote = tabular.run(chosen, Progress())
+    assert (real.method, smote.method, smote.seed, smote.setting) == ("real", "smote", 4, "price")
+    assert [len(scores) for scores in smote.details["scores"]] == [2, 2]
+    assert smote.details["samples"] == 90
+    assert smote.details["took"]["versions"]
+    assert [row[1] for row in table_of_runs([real, smote], PAPERS, "test").rows] == ["real", "smote"]
+    assert real.rows[0].value > smote.rows[0].value > 0.5
+
+
+def test_a_method_that_draws_no_rows_is_refused(folder, tmp_path, run):
+    status, _, err = run("tabular", "--against", "gbdt", "--data", folder, "--out", tmp_path)
+    assert status == 2
+    assert err.startswith("error: --against: expected some of smote, ")
 
 
 def result(method, name, scores, seed=0, part="test", **others):

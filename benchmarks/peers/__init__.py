@@ -1,0 +1,81 @@
+"""Peers: other methods for what kbdisk does, each a file of this folder and a row in PEERS.
+
+A peer fills hidden cells, or draws rows like those of a table (`protocol` says how). A peer without requirements runs in this process.
+A peer with requirements runs in an environment of its own, which `python -m benchmarks peers install NAME` makes: there its file is
+a program, which `exchange` asks and answers by plain files. Such a program imports `exchange` and its own packages alone, as kbdisk is
+not installed there; so this module imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+FILLS, SAMPLES = "fills", "samples"
+TORCH = "torch>=2.6,<2.14"
+CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
+
+
+class Peer(NamedTuple):
+    """What is known of a peer before it is imported."""
+
+    summary: str
+    abilities: frozenset[str]  # FILLS, SAMPLES
+    packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
+    extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
+    requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
+
+
+PEERS = {
+    "constant": Peer("The median of numbers, the most frequent label.", frozenset({FILLS})),
+    "catboost": Peer("A CatBoost for each property.", frozenset({FILLS}), ("catboost",)),
+    "iterative": Peer(
+        "Chained equations with histogram boosting, classifiers for labels.",
+        frozenset({FILLS}),
+        ("scikit-learn",),
+        extra="sklearn",
+    ),
+    "neighbours": Peer(
+        "k nearest neighbours by Gower's distance, k by held-out values.", frozenset({FILLS}), ("numpy",)
+    ),
+    "missforest": Peer(
+        "MissForest: chained equations with random forests.", frozenset({FILLS}), ("scikit-learn",), extra="sklearn"
+    ),
+    "miceforest": Peer(
+        "Multiple imputation by chained equations with LightGBM.",
+        frozenset({FILLS}),
+        ("miceforest", "lightgbm"),
+        requirements=("miceforest==6.0.3", "lightgbm==4.5.0", "pandas>=2.2,<4"),  # miceforest fails with lightgbm 4.7
+    ),
+    "tabularargn": Peer(
+        "TabularARGN: an autoregressive network of all columns.",
+        frozenset({FILLS}),
+        ("mostlyai-engine", "torch"),
+        requirements=(TORCH, "mostlyai-engine==2.7.3"),
+    ),
+    "smote": Peer(
+        "SMOTE: rows between a row and its nearest neighbours.",
+        frozenset({SAMPLES}),
+        ("imbalanced-learn", "scikit-learn"),
+        requirements=("imbalanced-learn==0.14.2", "scikit-learn==1.9.1", "pandas>=2.2,<4"),
+    ),
+    "tabddpm": Peer(
+        "TabDDPM: Gaussian and multinomial diffusion with an MLP; fills by inpainting.",
+        frozenset({FILLS, SAMPLES}),
+        ("torch",),
+    ),
+    "tvae": Peer(
+        "TVAE: a variational autoencoder of rows.", frozenset({SAMPLES}), ("ctgan", "torch"), requirements=CTGAN
+    ),
+    "ctgan": Peer(
+        "CTGAN: a conditional generative adversarial network of rows.",
+        frozenset({SAMPLES}),
+        ("ctgan", "torch"),
+        requirements=CTGAN,
+    ),
+    "utrees": Peer(
+        "UnmaskingTrees: XGBoost draws each column from any subset of the others.",
+        frozenset({FILLS, SAMPLES}),
+        ("utrees", "xgboost"),
+        requirements=("utrees==0.3.0", "xgboost==3.2.0", "scikit-learn<1.7", "pandas>=2.2,<4"),
+    ),
+}

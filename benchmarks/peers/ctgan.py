@@ -1,0 +1,62 @@
+"""CTGAN: a conditional generative adversarial network of rows (package ctgan). Runs in an environment of its own.
+
+Time decides the number of epochs, by what the first ones take; without a limit it is the package's default.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pandas
+import torch
+from ctgan import CTGAN
+
+from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve
+
+EPOCHS = 300  # the package's default, and the most
+TRAINING_SHARE = 0.8  # of the time
+BLOCK = 50_000  # rows that are drawn at once
+
+
+def sample(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
+    """Rows drawn from a CTGAN."""
+    return sample_from(CTGAN, request, table, clock)
+
+
+def sample_from(
+    network: Any, request: Request, table: pandas.DataFrame, clock: Clock
+) -> tuple[pandas.DataFrame, Settings]:
+    """Rows drawn from a network of the package, trained for as many epochs as the time suffices for."""
+    if clock.limit <= 0:
+        raise CannotError("expected time to train, got none. Give it a longer budget.")
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    epochs = EPOCHS
+    if clock.limit < float("inf"):
+        took = []
+        for trial in (1, 2):
+            before = clock.elapsed
+            _fitted(network, trial, request, table)
+            took.append(clock.elapsed - before)
+        an_epoch, start = max(took[1] - took[0], 1e-3), max(2 * took[0] - took[1], 0.0)
+        left = TRAINING_SHARE * clock.limit - clock.elapsed - start
+        epochs = max(1, min(EPOCHS, int(left / an_epoch)))
+    model = _fitted(network, epochs, request, table)
+    clock.end_fit()
+    blocks = [
+        model.sample(min(BLOCK, request.count - begin))[[*request.numbers, *request.labels]]
+        for begin in range(0, request.count, BLOCK)
+    ]
+    return pandas.concat(blocks), {"epochs": epochs}
+
+
+def _fitted(network: Any, epochs: int, request: Request, table: pandas.DataFrame) -> Any:
+    """A trained network, the same for the same seed and number of epochs."""
+    model = network(epochs=epochs, enable_gpu=False)
+    model.set_random_state(request.seed)
+    model.fit(table, discrete_columns=request.labels)
+    return model
+
+
+if __name__ == "__main__":
+    serve(sample=sample)

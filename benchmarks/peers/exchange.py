@@ -1,0 +1,126 @@
+"""The files by which a peer in an environment of its own is asked, and answers. Runs there, without kbdisk.
+
+`python -m benchmarks.peers.NAME FOLDER` reads these files of FOLDER:
+
+    request.json    what is asked: `Request`
+    table.csv       the columns of the request; an empty field is a missing value
+
+and writes
+
+    answer.csv      the asked columns of every row where cells are filled; all columns of new rows where rows are drawn
+    answer.json     seconds of fitting and filling, and settings; or the sentence that says what cannot be done
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+FIRST_BLOCK = 10  # rows
+BLOCK_SHARE = 0.1  # of the time left
+REQUEST, TABLE, ANSWER, REPORT = "request.json", "table.csv", "answer.csv", "answer.json"
+
+
+class CannotError(Exception):
+    """What a peer cannot do, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a peer."""
+
+    task: str  # "fill" or "sample"
+    numbers: list[str]  # names of columns
+    labels: list[str]
+    seed: int
+    seconds: float | None = None  # None: no limit
+    asked: list[str] = field(default_factory=list)  # columns with cells to fill
+    rows: list[int] = field(default_factory=list)  # with cells to fill
+    count: int = 0  # rows to draw
+    target: str = ""  # where rows are drawn: the column that is to be predicted from the others
+
+    def write(self, folder: Path) -> None:
+        """Store it."""
+        (folder / REQUEST).write_text(json.dumps(asdict(self)), "utf-8")
+
+    def read_table(self, folder: Path) -> pandas.DataFrame:
+        """The table: floats and strings, both with gaps."""
+        import pandas
+
+        kinds: dict[str, Any] = dict.fromkeys(self.numbers, float) | dict.fromkeys(self.labels, str)
+        table = pandas.read_csv(folder / TABLE, dtype=kinds, keep_default_na=False, na_values=[""])
+        return table[[*self.numbers, *self.labels]]
+
+    @property
+    def limit(self) -> float:
+        """The seconds as a number."""
+        return float("inf") if self.seconds is None else self.seconds
+
+
+@dataclass
+class Clock:
+    """The time since a peer's packages were imported, and when its fitting ended."""
+
+    limit: float
+    begun: float = field(default_factory=time.monotonic)
+    fit_seconds: float = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self.begun
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self.limit - self.elapsed)
+
+    def end_fit(self) -> None:
+        """What follows is filling, or drawing."""
+        self.fit_seconds = self.elapsed
+
+
+def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int]]:
+    """Blocks of rows, several times over, until the time is over. The first block is small, and is there in any case.
+
+    Each further block is as large as a tenth of the time left allows, by what the rows before it took.
+    """
+    begun, done = clock.elapsed, 0
+    while done < turns * len(rows):
+        begin, size = done % len(rows), FIRST_BLOCK
+        if done:
+            a_row = (clock.elapsed - begun) / done
+            if clock.left <= a_row:
+                return
+            size = max(1, int(min(BLOCK_SHARE * clock.left / max(a_row, 1e-9), len(rows))))
+        block = rows[begin : begin + size]
+        yield block
+        done += len(block)
+
+
+Settings = dict[str, Any]
+Work = Callable[[Request, "pandas.DataFrame", Clock], "tuple[pandas.DataFrame, Settings]"]
+
+
+def serve(**works: Work) -> None:
+    """Answer the request in the folder that the command line names, by the function of its task."""
+    folder = Path(sys.argv[1])
+    request = Request(**json.loads((folder / REQUEST).read_text("utf-8")))
+    table, clock = request.read_table(folder), Clock(request.limit)
+    try:
+        answer, settings = works[request.task](request, table, clock)
+    except CannotError as error:
+        report: dict[str, Any] = {"cannot": str(error)}
+    else:
+        answer.to_csv(folder / ANSWER, index=False)
+        fit = clock.fit_seconds
+        report = {"seconds": {"fit": fit, "fill": clock.elapsed - fit}, "settings": settings}
+    (folder / REPORT).write_text(json.dumps(report), "utf-8")

@@ -1,0 +1,125 @@
+"""The protocol of a peer: what its module may define, what it is given, and what it returns.
+
+    fill(imputation) -> Filled       values of hidden cells
+    sample(sampling) -> Sampled      rows like those of a table
+
+`benchmarks.peers.PEERS` says which of the two a peer has. A peer ends when its seconds are over, counted from when its packages are
+imported. It returns what it has until then; cells that it leaves out are answered by the constant. Its seed decides what it draws.
+What it cannot do at all is a PeerError.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks.masking import Masked, Values
+from benchmarks.progress import Report
+from benchmarks.tasks import Answers, Task, tasks_of
+from kbdisk.errors import KBDiskError
+
+if TYPE_CHECKING:
+    from benchmarks.tabular_sets import Rows, TabularSet
+
+FIT, FILL = "fit", "fill"
+
+
+class PeerError(KBDiskError):
+    """What a peer cannot do."""
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """Reports nothing."""
+
+
+@dataclass(frozen=True)
+class Imputation:
+    """Entities with hidden cells, and the time to fill them."""
+
+    masked: Masked
+    values: Values
+    tasks: Sequence[Task]
+    seconds: float | None = None
+    seed: int = 0
+    report: Report = ignore_progress
+
+    @classmethod
+    def of(cls, masked: Masked, seconds: float | None = None, seed: int = 0) -> Self:
+        """The imputation of all hidden cells that have a task."""
+        values = Values(masked.entities)
+        return cls(masked, values, tasks_of(masked, values), seconds, seed)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The values of hidden cells, the seconds of fitting and of filling, and the settings that were used."""
+
+    answers: Answers
+    seconds: Mapping[str, float] = field(default_factory=dict)  # FIT and FILL
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A table to learn from, and how many rows to draw in the given time."""
+
+    table: TabularSet
+    count: int
+    seconds: float | None = None
+    seed: int = 0
+    report: Report = ignore_progress
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The drawn rows, the seconds of fitting and of drawing, and the settings that were used."""
+
+    rows: Rows
+    seconds: Mapping[str, float]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A time limit that is shared out among the tasks that are left."""
+
+    seconds: float | None
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self.begun
+
+    def share(self, left: int) -> float:
+        """Seconds for the next of some tasks."""
+        return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed) / max(left, 1)
+
+
+class Stopwatch:
+    """The seconds spent in each phase."""
+
+    def __init__(self) -> None:
+        self.seconds = {FIT: 0.0, FILL: 0.0}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the seconds within to a phase."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.monotonic() - begun
+
+
+def by_hidden(task: Task) -> int:
+    """The order of tasks: those with most hidden values first, as the time may not suffice for all."""
+    return -len(task.cells)
+
+
+Fill = Callable[[Imputation], Filled]
+Sample = Callable[[Sampling], Sampled]

@@ -1,0 +1,66 @@
+"""Run a peer by its name, in this process or in its environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib import import_module
+
+from benchmarks.peers import PEERS
+from benchmarks.peers.environments import missing, versions
+from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError, Sample, Sampled, Sampling
+from kbdisk.errors import ConfigError
+from kbdisk.schemas.text.names import did_you_mean
+
+
+def able(ability: str) -> list[str]:
+    """The peers with an ability, in the order of the table."""
+    return [name for name, peer in PEERS.items() if ability in peer.abilities]
+
+
+def refuse_unknown(names: Iterable[str], where: str, known: Iterable[str] = PEERS) -> None:
+    """ConfigError for a name that is none of these peers."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ConfigError(where, f"expected some of {', '.join(known)}, got {name!r}.{hint}")
+
+
+def refuse(names: Sequence[str], ability: str, where: str) -> None:
+    """ConfigError for a name of no peer with this ability, or of one that is not installed."""
+    refuse_unknown(names, where, able(ability))
+    for name in names:
+        if problem := missing(name):
+            raise ConfigError(where, f"{name}: {problem}")
+
+
+def fill(name: str, imputation: Imputation) -> Filled:
+    """The values that a peer fills in, with the versions of its packages among its settings; PeerError where it cannot."""
+    _refuse_missing(name)
+    if PEERS[name].requirements:
+        from benchmarks.peers import outside
+
+        filled = outside.fill(name, imputation)
+    else:
+        run: Fill = import_module(f"benchmarks.peers.{name}").fill
+        filled = run(imputation)
+    return replace(filled, settings={"versions": versions(name), **filled.settings})
+
+
+def sample(name: str, sampling: Sampling) -> Sampled:
+    """The rows that a peer draws, with the versions of its packages among its settings; PeerError where it cannot."""
+    _refuse_missing(name)
+    if PEERS[name].requirements:
+        from benchmarks.peers import outside
+
+        sampled = outside.sample(name, sampling)
+    else:
+        run: Sample = import_module(f"benchmarks.peers.{name}").sample
+        sampled = run(sampling)
+    return replace(sampled, settings={"versions": versions(name), **sampled.settings})
+
+
+def _refuse_missing(name: str) -> None:
+    if problem := missing(name):
+        raise PeerError(name, problem)

@@ -1,0 +1,413 @@
+"""Peers: the table, the environments of their own, and what each of them fills."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.judge import scores
+from benchmarks.kb import score
+from benchmarks.masking import mask
+from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, outside, registry
+from benchmarks.peers.entity_table import MISSING, EntityTable
+from benchmarks.peers.environments import INSTALLED, Environment, missing
+from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
+from benchmarks.peers.protocol import Budget, Filled, Imputation, PeerError, Sampling
+from benchmarks.tabular_sets import Rows, TabularSet
+from kbdisk.entity import Entity
+from kbdisk.errors import ConfigError, LoadError
+
+CHECKOUT = Path(__file__).parents[2]
+LEARNT = [name for name in registry.able(FILLS) if name != "constant"]
+IN_THIS_PROCESS = [name for name in LEARNT if not PEERS[name].requirements]
+SECONDS = {"tabularargn": 20.0}  # what trains by the clock; the others end when they are done
+HARD = {"tabularargn"}  # 120 rows are too few for it to beat the constant
+SLOW = {"tabddpm"}  # 800 steps here
+QUICK = [name for name in IN_THIS_PROCESS if name not in SLOW]
+SAMPLERS = registry.able(SAMPLES)
+HARD_SAMPLERS = {"ctgan", "tvae"}  # 300 rows are too few for them
+JUDGE = {"learning_rate": 0.3, "depth": 3, "iterations": 40, "early_stopping_rounds": 10, "od_pval": 0.001}
+SETS = {"price": {"task_type": "regression"}, "dear": {"task_type": "binclass"}}
+
+
+def related(count: int = 120) -> list[Entity]:
+    """Entities whose values follow from each other."""
+    return [
+        Entity(f"e{n}", {"a": n % 10, "b": 3 * (n % 10), "c": "xyz"[n % 10 // 4], "d": [{"e": n % 10}, {"e": 1}]})
+        for n in range(count)
+    ]
+
+
+def imputation_of(seconds: float | None = None, seed: int = 0) -> Imputation:
+    return Imputation.of(mask(related(), 0.1, "0"), seconds, seed)
+
+
+def ratios(imputation: Imputation, filled: Filled) -> dict[str, float]:
+    scored = score(imputation.masked, imputation.tasks, filled.answers)
+    return {name: of_property.ratio for name, of_property in scored.items()}
+
+
+def skip_if_missing(name: str) -> None:
+    if problem := missing(name):
+        pytest.skip(f"{name}: {problem}")
+
+
+@pytest.fixture(autouse=True)
+def few_steps(request):
+    """Tests of TabDDPM train it for 800 steps in place of 5,000."""
+    if "tabddpm" not in request.node.name:
+        yield
+        return
+    from benchmarks.peers import tabddpm
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabddpm, "Settings", partial(tabddpm.Settings, steps=800))
+        yield
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row():
+    for name, peer in PEERS.items():
+        text = (CHECKOUT / "benchmarks" / "peers" / f"{name}.py").read_text()
+        assert peer.summary.endswith(".")
+        assert peer.abilities
+        assert ("serve(" in text) == bool(peer.requirements)
+    files = {file.stem for file in (CHECKOUT / "benchmarks" / "peers").glob("*.py")}
+    others = {"__init__", "protocol", "registry", "environments", "exchange", "outside", "entity_table", "command"}
+    assert files == {*PEERS} | others
+
+
+def test_listing_the_peers_imports_none_of_them():
+    code = "import sys, benchmarks.peers.registry; print(sorted({'numpy', 'torch', 'sklearn', 'catboost', 'pandas'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert "catboost" not in done.stdout
+    assert "sklearn" not in done.stdout
+
+
+def test_a_name_of_no_peer_is_refused_with_a_hint():
+    with pytest.raises(ConfigError, match=r"got 'catbost'\. Did you mean 'catboost'\?"):
+        registry.refuse(["catbost"], FILLS, "--only")
+
+
+def test_a_peer_whose_environment_is_not_there_is_refused_with_the_command_that_makes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    with pytest.raises(ConfigError, match="Say python -m benchmarks peers install miceforest"):
+        registry.refuse(["miceforest"], FILLS, "--only")
+    with pytest.raises(PeerError, match="peers install miceforest"):
+        registry.fill("miceforest", imputation_of())
+
+
+def test_a_peer_without_its_package_is_refused_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(PEERS, "iterative", PEERS["iterative"]._replace(packages=("no-such-package",)))
+    with pytest.raises(ConfigError, match=r"expected no-such-package, got none. Install kbdisk\[sklearn\]"):
+        registry.refuse(["iterative"], FILLS, "--against")
+
+
+def test_the_command_lists_every_peer_with_what_it_does(run):
+    status, out, err = run("peers")
+    assert (status, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[2 : 2 + len(PEERS)]] == [*PEERS]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("constant", "expected a peer with an environment of its own"), ("x", "expected some of")]
+)
+def test_the_command_installs_no_peer_without_an_environment(name, problem, run):
+    status, _, err = run("peers", "install", name)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert problem in err
+
+
+# ---------------------------------------------------------------- environments
+
+
+def test_an_environment_counts_as_installed_when_its_last_file_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    environment = Environment("some", ("some==1",))
+    environment.python.parent.mkdir(parents=True)
+    environment.python.touch()  # of an installation that was killed
+    assert environment.versions == {}
+    stored = {"requirements": ["some==1"], "versions": {"some": "1"}}
+    (environment.folder / INSTALLED).write_text(json.dumps(stored))
+    assert environment.versions == {"some": "1"}
+    assert replace(environment, requirements=("some==2",)).versions == {}
+    (environment.folder / INSTALLED).write_text("{")
+    assert environment.versions == {}
+
+
+@pytest.mark.slow
+def test_an_environment_replaces_what_a_killed_installation_left_and_says_what_fails_in_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    environment = Environment("empty", ("pip",))
+    left = environment.folder / "left"
+    left.mkdir(parents=True)
+    environment.install()
+    assert not left.exists()
+    assert environment.versions["pip"]
+    with pytest.raises(LoadError, match=r"empty: expected python -c .* to succeed, got: ValueError: no"):
+        environment.run("-c", "raise ValueError('no')")
+
+
+@pytest.mark.slow
+def test_an_environment_that_cannot_be_made_does_not_count_as_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    environment = Environment("wrong", ("not a requirement",))
+    with pytest.raises(LoadError, match="wrong: expected python -m pip install to succeed"):
+        environment.install()
+    assert environment.versions == {}
+
+
+# ---------------------------------------------------------------- files
+
+
+FOREIGN = """
+import sys, time
+from benchmarks.peers.exchange import CannotError, serve
+
+def fill(request, table, clock):
+    if request.seed == 1:
+        raise CannotError("expected an even seed, got 1.")
+    if request.seed == 2:
+        raise ValueError("broken")
+    if request.seed == 3:
+        time.sleep(3600)
+    clock.end_fit()
+    return table[request.asked].apply(lambda column: column.fillna(column.mode()[0])), {"seed": request.seed}
+
+serve(fill=fill)
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path, monkeypatch) -> str:
+    """The name of a peer in an environment of its own: a row, a file, and a Python."""
+    peers = CHECKOUT / "benchmarks" / "peers"
+    (tmp_path / "benchmarks" / "peers").mkdir(parents=True)
+    for file in (peers.parent / "__init__.py", peers / "__init__.py", peers / "exchange.py"):
+        shutil.copyfile(file, tmp_path / file.relative_to(CHECKOUT))
+    (tmp_path / "benchmarks" / "peers" / "foreign.py").write_text(FOREIGN)
+    environment = Environment("foreign", ("some==1",))
+    monkeypatch.setattr(environments, "FOLDER", tmp_path / "environments")
+    monkeypatch.setattr(outside, "CHECKOUT", tmp_path)
+    environment.python.parent.mkdir(parents=True)
+    environment.python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    environment.python.chmod(0o755)
+    stored = {"requirements": ["some==1"], "versions": {"some": "1.2"}}
+    (environment.folder / INSTALLED).write_text(json.dumps(stored))
+    monkeypatch.setitem(PEERS, "foreign", Peer("Modes.", frozenset({FILLS}), ("some",), requirements=("some==1",)))
+    return "foreign"
+
+
+def test_a_foreign_peer_fills_with_a_row_and_a_file(foreign):
+    imputation = imputation_of()
+    filled = registry.fill(foreign, imputation)
+    assert filled.settings == {"versions": {"some": "1.2"}, "seed": 0}
+    in_lists = sum(any(isinstance(key, int) and key for key in cell.path) for cell in imputation.masked.cells)
+    assert len(filled.answers) == sum(len(task.cells) for task in imputation.tasks) - in_lists
+    label = next(task for task in imputation.tasks if task.column == "c, label")
+    assert {filled.answers[place] for place in label.cells} == {label.constant}
+
+
+@pytest.mark.parametrize(
+    ("seed", "problem"),
+    [
+        (1, "foreign: expected an even seed, got 1."),
+        (2, "foreign: expected values, got: ValueError: broken."),
+        (3, "foreign: expected an end within 0 s, got none. Allow it more."),
+    ],
+)
+def test_what_a_peer_cannot_do_is_one_sentence(seed, problem, foreign, monkeypatch):
+    monkeypatch.setattr(outside, "START", 20.0 if seed < 3 else 0.2)
+    with pytest.raises(PeerError, match=re.escape(problem)):
+        registry.fill(foreign, imputation_of(0.0, seed))
+
+
+def served(folder: Path, monkeypatch, **works) -> dict:
+    monkeypatch.setattr(sys, "argv", ["peer", str(folder)])
+    serve(**works)
+    return json.loads((folder / REPORT).read_text())
+
+
+def test_a_peer_is_asked_by_plain_files_and_answers_by_plain_files(tmp_path, monkeypatch):
+    Request("fill", ["n0"], ["c1"], seed=7, seconds=5.0, asked=["n0"], rows=[1]).write(tmp_path)
+    (tmp_path / TABLE).write_text("n0,c1\n1.5,k0\n,k1\n2,\n")
+    assert json.loads((tmp_path / REQUEST).read_text())["seed"] == 7
+
+    def fill(request, table, clock):
+        assert table["n0"].isna().tolist() == [False, True, False]
+        assert table["c1"].tolist()[:2] == ["k0", "k1"]
+        assert table["c1"].isna().tolist() == [False, False, True]
+        clock.end_fit()
+        return table[request.asked].fillna(9), {"rounds": 1}
+
+    report = served(tmp_path, monkeypatch, fill=fill)
+    assert (tmp_path / ANSWER).read_text().split() == ["n0", "1.5", "9.0", "2.0"]
+    assert report["settings"] == {"rounds": 1}
+    assert report["seconds"].keys() == {"fit", "fill"}
+
+
+def test_rows_are_filled_block_by_block_and_the_first_block_in_any_case():
+    rows = list(range(100, 137))
+    assert [row for block in timed_blocks(rows, 3, Clock(float("inf"))) for row in block] == 3 * rows
+    assert list(timed_blocks(rows, 3, Clock(0.0))) == [rows[:10]]
+    assert list(timed_blocks([], 3, Clock(0.0))) == []
+
+
+def test_what_a_peer_cannot_do_is_a_sentence_in_its_report(tmp_path, monkeypatch):
+    Request("fill", ["n0"], [], seed=0, asked=["n0"], rows=[0]).write(tmp_path)
+    (tmp_path / TABLE).write_text("n0\n1\n")
+
+    def fill(request, table, clock):
+        raise CannotError("expected labels, got none.")
+
+    assert served(tmp_path, monkeypatch, fill=fill) == {"cannot": "expected labels, got none."}
+    assert not (tmp_path / ANSWER).exists()
+
+
+def test_a_table_of_entities_has_scaled_numbers_and_codes_and_gives_back_values():
+    imputation = imputation_of()
+    table = EntityTable.of(imputation)
+    names = {table.names[column]: column for column in table.tasks}
+    assert names.keys() == {"a", "b", "c, label", "d[].e"}
+    for column, task in table.tasks.items():
+        hidden = [imputation.masked.cells[place] for place in task.cells]
+        first = [cell for cell in hidden if all(key == 0 for key in cell.path if isinstance(key, int))]
+        assert all(table.is_missing(column)[cell.entity] for cell in first)
+        is_number = table.is_number(column)
+        filled = [0.0] * len(table.numbers)
+        answers = table.answers(imputation, column, filled)
+        assert len(answers) == len(first)
+        wanted = task.scale.back(0.0) if is_number else table.categories[column - table.numbers.shape[1]][0]
+        assert set(answers.values()) == {wanted}
+        assert table.answers(imputation, column, [np.nan] * len(filled)) == {}
+    codes = table.values(names["c, label"])
+    assert set(codes.tolist()) == {MISSING, 0, 1, 2}
+
+
+# ---------------------------------------------------------------- each peer
+
+
+@pytest.mark.parametrize("name", LEARNT)
+@pytest.mark.slow
+def test_a_peer_learns_what_follows_from_another_value(name):
+    skip_if_missing(name)
+    imputation = imputation_of(SECONDS.get(name))
+    filled = registry.fill(name, imputation)
+    assert filled.answers
+    found = ratios(imputation, filled)
+    if name not in HARD:
+        assert all(found[column] < 0.5 for column in "abc"), found
+    assert filled.seconds.keys() == {"fit", "fill"}
+    assert filled.settings["versions"].keys() == set(PEERS[name].packages)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_seed_of_a_peer_decides_what_it_fills(name):
+    skip_if_missing(name)
+    imputation = replace(imputation_of(), tasks=imputation_of().tasks[:2])
+    first, second = (registry.fill(name, imputation).answers for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNT if name not in QUICK and name not in SECONDS])
+@pytest.mark.slow
+def test_the_seed_of_a_slow_peer_decides_what_it_fills(name):
+    skip_if_missing(name)
+    first, second = (registry.fill(name, imputation_of()).answers for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", IN_THIS_PROCESS)
+def test_without_any_time_a_peer_leaves_all_to_the_constant(name):
+    skip_if_missing(name)
+    assert registry.fill(name, imputation_of(0.0)).answers == {}
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNT if PEERS[name].requirements])
+@pytest.mark.slow
+def test_a_peer_in_its_own_environment_says_that_it_needs_time(name):
+    skip_if_missing(name)
+    with pytest.raises(PeerError, match="expected time to train, got none"):
+        registry.fill(name, imputation_of(0.0))
+
+
+# ---------------------------------------------------------------- peers that draw rows
+
+
+def made_set(name: str, count: int = 300) -> TabularSet:
+    """A set whose target follows from a whole number, a decimal and a label."""
+    draw = np.random.default_rng(0)
+
+    def rows() -> Rows:
+        few, fine = draw.integers(0, 4, count) * 2.0, (draw.random(count) * 5).round(2)
+        labels = draw.choice(["red", "green", "blue"], count)
+        value = few + fine + 4 * (labels == "red")
+        target = value.round(1) if name == "price" else (value > 6).astype(np.int64)
+        return Rows(np.stack([few, fine], 1), labels[:, None], target)
+
+    return TabularSet(name, SETS[name], rows(), rows(), rows())
+
+
+@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.slow
+def test_drawn_rows_teach_a_judge_what_the_real_ones_do(name, set_name):
+    skip_if_missing(name)
+    table = made_set(set_name)
+    sampled = registry.sample(name, Sampling(table, 400))
+    rows = sampled.rows
+    assert (rows.numbers.shape, rows.categories.shape, len(rows)) == ((400, 2), (400, 1), 400)
+    assert set(np.unique(rows.categories)) <= {"red", "green", "blue"}
+    assert set(np.unique(rows.numbers[:, 0])) <= {0.0, 2.0, 4.0, 6.0}
+    assert sampled.settings["versions"].keys() == set(PEERS[name].packages)
+    if name not in HARD_SAMPLERS:
+        constant = 0.0 if set_name == "price" else 0.4  # R2 and macro-F1 of a constant prediction, at most
+        assert min(scores(table, rows, JUDGE, range(2))) > constant + 0.2
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.slow
+def test_the_seed_of_a_peer_decides_what_it_draws(name):
+    skip_if_missing(name)
+    table = made_set("dear", 60)
+    first, again, other = (registry.sample(name, Sampling(table, 50, seed=seed)).rows for seed in (0, 0, 1))
+    assert np.array_equal(first.numbers, again.numbers)
+    assert np.array_equal(first.categories, again.categories)
+    assert not np.array_equal(first.numbers, other.numbers)
+
+
+@pytest.mark.slow
+def test_smote_refuses_a_class_of_one_row_and_a_table_without_numbers():
+    skip_if_missing("smote")
+    table = made_set("dear", 60)
+    table.train.target[:] = 0
+    table.train.target[0] = 1
+    with pytest.raises(PeerError, match="smote: expected two rows of every class, got one of 'k1'"):
+        registry.sample("smote", Sampling(table, 50))
+    labels_alone = replace(table, train=replace(table.train, numbers=np.empty((60, 0))))
+    with pytest.raises(PeerError, match="smote: expected a column of numbers to interpolate, got none"):
+        registry.sample("smote", Sampling(labels_alone, 50))
+
+
+@pytest.mark.parametrize("name", ["ctgan", "tvae", "utrees"])
+@pytest.mark.slow
+def test_a_peer_that_trains_to_draw_says_that_it_needs_time(name):
+    skip_if_missing(name)
+    with pytest.raises(PeerError, match="expected time to train, got none"):
+        registry.sample(name, Sampling(made_set("dear"), 50, 0.0))
+
+
+def test_a_budget_without_a_limit_has_time_for_all():
+    assert Budget(None).share(7) == float("inf")
+    assert Budget(0.0).share(7) == 0
