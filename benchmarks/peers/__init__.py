@@ -74,7 +74,7 @@ PEERS = {
     ),
     "utrees": Peer(
         "UnmaskingTrees: XGBoost draws each column from any subset of the others.",
-        frozenset({FILLS, SAMPLES}),
+        frozenset({FILLS}),
         ("utrees", "xgboost"),
         requirements=("utrees==0.3.0", "xgboost==3.2.0", "scikit-learn<1.7", "pandas>=2.2,<4"),
     ),

@@ -41,15 +41,6 @@ def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[panda
     return filled, settings | {"draws": round(sum(map(len, drawn.values())) / len(request.rows), 2)}
 
 
-def sample(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
-    """Rows drawn column by column."""
-    model, _, labels, settings = _fitted(request, table, clock)
-    drawn = pandas.DataFrame(model.generate(request.count), columns=table.columns)
-    for name, known in labels.items():
-        drawn[name] = [known[int(code)] for code in drawn[name]]
-    return drawn, settings
-
-
 def _fitted(
     request: Request, table: pandas.DataFrame, clock: Clock
 ) -> tuple[UnmaskingTrees, np.ndarray, dict[str, list[str]], Settings]:
@@ -87,4 +78,4 @@ def _trained(values: np.ndarray, kinds: list[str], orders: int, seed: int) -> Un
 
 
 if __name__ == "__main__":
-    serve(fill=fill, sample=sample)
+    serve(fill=fill)

@@ -400,7 +400,7 @@ def test_smote_refuses_a_class_of_one_row_and_a_table_without_numbers():
         registry.sample("smote", Sampling(labels_alone, 50))
 
 
-@pytest.mark.parametrize("name", ["ctgan", "tvae", "utrees"])
+@pytest.mark.parametrize("name", ["ctgan", "tvae"])
 @pytest.mark.slow
 def test_a_peer_that_trains_to_draw_says_that_it_needs_time(name):
     skip_if_missing(name)
