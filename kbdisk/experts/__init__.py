@@ -131,7 +131,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:LABEL_REGRESSION",
             title="label regression",
             doing="fitting labels",
-            factor_if_silent=2.0,
+            factor_if_silent=5.0,
             keep_before_refit=True,
         ),
         "boosted_trees": ExpertKind(
