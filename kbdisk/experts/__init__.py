@@ -131,6 +131,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:LABEL_REGRESSION",
             title="label regression",
             doing="fitting labels",
+            refit_share=0.1,  # none in a short budget
             factor_if_silent=5.0,
             keep_before_refit=True,
         ),

@@ -13,7 +13,7 @@ from models import tiny_run
 
 from kbdisk.entity import Entity
 from kbdisk.experts import EXPERTS
-from kbdisk.experts.config import BoostedTreesConfig, KNNConfig
+from kbdisk.experts.config import BoostedTreesConfig, KNNConfig, LabelRegressionConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -226,6 +226,18 @@ def test_trees_have_twice_their_share_beside_networks_without_enough_steps(monke
     )  # averages of several boosters have the time of a short budget
     assert clock.shares["boosted_trees"] == pytest.approx(2 * 0.3 * 0.75 * first_time)
     assert clock.seconds("boosted_trees") > before
+
+
+def test_label_regressions_are_fitted_again_unless_the_budget_is_short_or_networks_took_no_step(monkeypatch):
+    def seconds(budget: float, *, are_silent: bool = False) -> float:
+        clock = planned(budget, monkeypatch)
+        own = run(budget).with_experts(label_regression=LabelRegressionConfig(share=0.1))
+        clock.plan(own, are_silent=are_silent)
+        return clock.seconds("label_regression again")
+
+    assert seconds(100.0) > 0
+    assert seconds(20.0) == 0
+    assert seconds(100.0, are_silent=True) == 0
 
 
 def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
