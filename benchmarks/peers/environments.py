@@ -25,10 +25,7 @@ from kbdisk.locks import locked
 
 CHECKOUT = Path(__file__).parents[2]
 FOLDER = CHECKOUT / ".peers"
-UNUSED = (
-    "torchvision",
-    "torchaudio",
-)  # other packages bring them for another build of torch, which then fails to import
+UNUSED = ("torchvision", "torchaudio")  # packages bring them for another build of torch, which then fails to import
 INSTALLED = "installed.json"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 from benchmarks.peers import PEERS
 from benchmarks.peers.environments import missing, versions
@@ -37,30 +39,24 @@ def refuse(names: Sequence[str], ability: str, where: str) -> None:
 
 def fill(name: str, imputation: Imputation) -> Filled:
     """The values that a peer fills in, with the versions of its packages among its settings; PeerError where it cannot."""
-    _refuse_missing(name)
-    if PEERS[name].requirements:
-        from benchmarks.peers import outside
-
-        filled = outside.fill(name, imputation)
-    else:
-        run: Fill = import_module(f"benchmarks.peers.{name}").fill
-        filled = run(imputation)
+    run: Fill = _function(name, "fill")
+    filled = run(imputation)
     return replace(filled, settings={"versions": versions(name), **filled.settings})
 
 
 def sample(name: str, sampling: Sampling) -> Sampled:
     """The rows that a peer draws, with the versions of its packages among its settings; PeerError where it cannot."""
-    _refuse_missing(name)
-    if PEERS[name].requirements:
-        from benchmarks.peers import outside
-
-        sampled = outside.sample(name, sampling)
-    else:
-        run: Sample = import_module(f"benchmarks.peers.{name}").sample
-        sampled = run(sampling)
+    run: Sample = _function(name, "sample")
+    sampled = run(sampling)
     return replace(sampled, settings={"versions": versions(name), **sampled.settings})
 
 
-def _refuse_missing(name: str) -> None:
+def _function(name: str, task: str) -> Any:
+    """The function of a peer's module for a task, or the one that asks its environment; PeerError where it is not installed."""
     if problem := missing(name):
         raise PeerError(name, problem)
+    if PEERS[name].requirements:
+        from benchmarks.peers import outside
+
+        return partial(getattr(outside, task), name)
+    return getattr(import_module(f"benchmarks.peers.{name}"), task)

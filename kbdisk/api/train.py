@@ -27,7 +27,7 @@ from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph, linking
-from kbdisk.data.parse import Reading, read_all
+from kbdisk.data.parse import Reading
 from kbdisk.data.scales import with_scales
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.data.triples import Triples
@@ -184,7 +184,8 @@ def train(
             )
             if clock.has_time_for(PRESENCE_TREES):
                 seconds, report = clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing)
-                trees = presence_trees_of(trained, loaded.entities, graph, run, seconds, report)
+                readings = loaded.readings(trained.schema)
+                trees = presence_trees_of(trained, readings, graph, run, seconds, report)
                 trained.experts = trained.with_experts(presence_trees=trees).experts
             else:
                 clock.leave_out(PRESENCE_TREES)
@@ -316,7 +317,7 @@ def _has_links(schema: Schema) -> bool:
 
 
 def presence_trees_of(
-    trained: Trained, entities: Sequence[Entity], graph: Graph, run: Run, seconds: float | None, report: Report
+    trained: Trained, readings: Sequence[Reading], graph: Graph, run: Run, seconds: float | None, report: Report
 ) -> PresenceTrees | None:
     """Trees for the presence of properties, fitted to as many training entities as the seconds allow."""
     config = run.experts[PRESENCE_TREES]
@@ -325,14 +326,13 @@ def presence_trees_of(
     start = time.monotonic()
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
-    training = [entity for entity in entities if trained.schema.id_of(entity) in ids]
-    indices = random_sample(len(training), max_entities, run.seed).tolist()
-    readings = list(read_all(trained.schema, [training[index] for index in indices]))
-    if not readings:
+    training = [reading for reading in readings if reading.id in ids]
+    sample = [training[index] for index in random_sample(len(training), max_entities, run.seed).tolist()]
+    if not sample:
         return None
     fitted = presence_trees.fit(
         trained.codec,
-        trained.codec.encode(readings, graph=graph),
+        trained.codec.encode(sample, graph=graph),
         leading_slots(fields_of(trained.codec, CompletionConfig(fill="all")), trained.codec.slots),
         config=config,
         seed=run.seed,

@@ -61,12 +61,10 @@ class ExpertKind:
     short_refit_share: float = 0.0  # the same in a short budget
     factor_if_silent: float = 1.0  # times its time where networks cannot take enough steps, and leave theirs
     kept_share: float = 0.0  # of its planned time, that it has however long the stages before it took
-    values_per_second: int | None = (
-        None  # that it prepares, about: without time for all of them it is left out. None: it never is
-    )
-    keep_before_refit: bool = (
-        False  # whether held-out entities, which the last fit learns from, are evaluated as before it
-    )
+    # that it prepares, about: without time for all of them it is left out; None: it never is
+    values_per_second: int | None = None
+    # whether held-out entities, which the last fit learns from, are evaluated as before it
+    keep_before_refit: bool = False
 
     def least_seconds(self, values: int) -> float:
         """With less time than this it is left out, where training entities have so many values."""

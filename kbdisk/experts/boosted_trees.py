@@ -78,7 +78,6 @@ MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels le
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 VALUES_PER_SECOND = 10_000  # of all slots, that examples are made of, by the time of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # that its first trees learn from, by its share of the time; more: too few trees
-MIN_SAMPLED = 300  # of a slot, even if its share is smaller
 MIN_SECONDS_FILLED = 0.5  # of a property, below which no hidden numbers are filled by estimates
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
@@ -349,7 +348,7 @@ def fit(
 
     def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Build]:
         def build(slot: int, seconds: float) -> Task | None:
-            values = cheapest_first[slot].sample(values_within(seconds, VALUES_PER_SECOND_OF_SLOT, MIN_SAMPLED), seed)
+            values = cheapest_first[slot].within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
             return Task.build(codec, slot, values, examples.features, config, estimates)
 
         return {slot: partial(build, slot) for slot in slots}

@@ -19,7 +19,8 @@ from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpe
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 
-FEWEST_VALUES = 10_000  # that are learnt from where time is short
+FEWEST_VALUES = 10_000  # of all slots, that are learnt from where time is short
+FEWEST_OF_SLOT = 300  # the same of one slot
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
 
 
@@ -39,6 +40,10 @@ class Examples:
         """Add values. A table is shared by all slots, so the column of a value's own slot may disclose it."""
         for parts, part in zip(vars(self).values(), (table, rows, codes, entities), strict=True):
             parts.append(part)
+
+    def within(self, seconds: float | None, per_second: int, seed: int) -> Examples:
+        """A random sample of as many values as fit the seconds of a slot, if these are limited."""
+        return self.sample(values_within(seconds, per_second, FEWEST_OF_SLOT), seed)
 
     def sample(self, count: int, seed: int) -> Examples:
         """A random sample of the values; all of them where there are no more."""

@@ -41,7 +41,6 @@ from kbdisk.model.optimizers import LBFGS
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 50_000  # of all slots, that examples are made of, by the time of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # that its regression learns from, by its share of the time
-MIN_SAMPLED = 300  # of a slot, even if its share is smaller
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
@@ -126,8 +125,7 @@ def fit(
         if end is not None and time.monotonic() > end:
             break
         share = None if end is None else (end - time.monotonic()) / (len(by_size) - done)
-        sampled = values.sample(values_within(share, VALUES_PER_SECOND_OF_SLOT, MIN_SAMPLED), seed)
-        task = Task.build(slot, sampled, examples.features, config)
+        task = Task.build(slot, values.within(share, VALUES_PER_SECOND_OF_SLOT, seed), examples.features, config)
         task = None if task is None else task.with_best_penalty(seed)
         if task is not None:
             tasks[slot] = task

@@ -34,9 +34,7 @@ FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, fo
 ALL_GAPS_FACTOR = 6.0  # seconds of predicting and writing a value, for each second of setting up a known one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
-MOST_EXTENDED = (
-    15.0  # seconds that the model has in this way: a longer budget leaves them, unless set-up takes most of it
-)
+MOST_EXTENDED = 15.0  # seconds that the model has in this way; a longer budget leaves them, as a rule
 KEPT_SHARE = 0.7  # of the time that was planned for a stage after training, however long the stages before it took
 MIN_SECONDS_AFTER = 0.2  # of a stage after training: with less it is left out
 MIN_OVERRUN, MIN_SECONDS_OVER = 1.15, 2.0  # of a budget, and seconds beyond it, from which on the overrun is reported

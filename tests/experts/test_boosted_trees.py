@@ -21,7 +21,7 @@ from kbdisk.experts.base import Sides
 from kbdisk.experts.boosted_trees import Task
 from kbdisk.experts.boosting_time import Timing
 from kbdisk.experts.config import BoostedTreesConfig
-from kbdisk.experts.examples import OneHotExamples
+from kbdisk.experts.examples import FEWEST_OF_SLOT, OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import reserved_questions
 from kbdisk.model.diffusion import beliefs
@@ -343,7 +343,7 @@ def test_in_a_short_time_every_slot_has_trees_which_learn_from_a_sample_of_its_v
     monkeypatch.setattr(boosted_trees, "VALUES_PER_SECOND_OF_SLOT", 1e-9)
     config = BoostedTreesConfig(share=0.3)
     fitted = boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0, seconds=600.0)
-    assert set(sizes) == {boosted_trees.MIN_SAMPLED}
+    assert set(sizes) == {FEWEST_OF_SLOT}
     assert len(fitted.group.experts) == 3
     sizes.clear()
     boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0)

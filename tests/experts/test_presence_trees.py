@@ -16,6 +16,7 @@ from kbdisk.completion.fields import fields_of
 from kbdisk.completion.predict import leading_slots
 from kbdisk.data import Codec
 from kbdisk.data.graph import Graph
+from kbdisk.data.parse import read_all
 from kbdisk.entity import Entity
 from kbdisk.experts import presence_trees, serialize
 from kbdisk.experts.config import PresenceTreesConfig
@@ -214,7 +215,8 @@ def test_trees_without_a_weight_are_no_part_of_the_model():
 def test_without_time_presence_is_that_of_the_network(model):
     _, known = things()
     graph = Graph(model.schema)
-    assert presence_trees_of(model.trained, known, graph, run(), 1e-3, lambda done, total: None) is None
+    readings = list(read_all(model.schema, known))
+    assert presence_trees_of(model.trained, readings, graph, run(), 1e-3, lambda done, total: None) is None
     network = Model(model.trained.with_experts(presence_trees=None))
     assert 0.1 < network.belief(known[0], "spouse").recorded < 0.9
 
