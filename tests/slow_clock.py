@@ -1,7 +1,7 @@
 """`make test-slow-machine`: the clocks of a test run go fast, so that the machine looks slower than it is.
 
-A pytest plugin: `pytest -p slow_clock`, with KBDISK_SLOWER as the factor, 8 without it. What a time budget allows depends on
-the machine. A test that passes here does not assert how much of it is done.
+A pytest plugin: `pytest -p slow_clock`, with KBDISK_SLOWER as the factor, 8 without it. A test that passes
+here does not depend on how much a machine does within a time budget.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Clock:
         return max(0.0, self.limit - self.elapsed)
 
     def end_fit(self) -> None:
-        """What follows is filling, or drawing."""
+        """Note the seconds of fitting; filling or drawing follows."""
         self.fit_seconds = self.elapsed
 
 

@@ -39,8 +39,8 @@ from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.model.optimizers import LBFGS
 
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
-VALUES_PER_SECOND = 50_000  # of all slots, that examples are made of, by the time of regressions
-VALUES_PER_SECOND_OF_SLOT = 20_000  # that its regression learns from, by its share of the time
+VALUES_PER_SECOND = 50_000  # examples of all slots together, for each second of regressions
+VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its regression
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty

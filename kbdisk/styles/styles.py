@@ -27,8 +27,8 @@ from kbdisk.styles import kinds
 from kbdisk.styles.habits import Habit
 from kbdisk.styles.kinds import is_same, no_place, style_of, tolerance
 
-MAX_OBSERVED_VALUES = 2000  # of a property, whose own source is completed
-MAX_OBSERVED_OF_ALL = 500  # of each property, where all are observed: other sources are written as most of this one is
+MAX_OBSERVED_VALUES = 2000  # of a property that is filled in its own source
+MAX_OBSERVED_OF_ALL = 500  # of each property of a model, which fills other sources in the form of most values
 NO_HABIT = Habit()
 
 Put: TypeAlias = dict[Path, Any]  # raw values by their paths within a value; () is the value itself
