@@ -56,7 +56,7 @@ from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, una
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns, gains
-from kbdisk.experts.features import NUMBER, OneHotFeatures
+from kbdisk.experts.features import NUMBER, NUMBER_COLUMN, OneHotFeatures
 from kbdisk.experts.filled_columns import (
     Estimate,
     EstimatedTable,
@@ -124,7 +124,7 @@ class Line:
         """The line of one of the used columns (f,), by features (n, f) and targets (n,), that explains most; None if none does."""
         best: tuple[float, Line | None] = (0.0, None)
         slots = columns.slot.cpu()[used]
-        numbers = (columns.label.cpu()[used] < 0).nonzero()[:, 0]
+        numbers = (columns.label.cpu()[used] == NUMBER_COLUMN).nonzero()[:, 0]
         if len(numbers) > MAX_LINE_COLUMNS:
             explained = gains(features[:, numbers], target[:, None])
             numbers = numbers[explained.topk(MAX_LINE_COLUMNS).indices.sort().values]

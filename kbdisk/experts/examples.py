@@ -73,12 +73,19 @@ class OneHotExamples:
     """Examples with one-hot features: of the training entities, and once weights are fitted of all."""
 
     def __init__(
-        self, sides: Sides, max_values: int, max_columns: int, seed: int, kinds: Collection[str] = ONE_HOT_KINDS
+        self,
+        sides: Sides,
+        max_values: int,
+        max_columns: int,
+        seed: int,
+        kinds: Collection[str] = ONE_HOT_KINDS,
+        *,
+        keys: bool = False,
     ) -> None:
         self.sides, self.max_values, self.kinds = sides, max_values, kinds
         self.generator = Generator(sides.training.slot.device).manual_seed(seed)
         self.drawn = draw_entities(sides.training, max_values, self.generator)
-        self.features = OneHotFeatures.fit(sides.training.batch(self.drawn), max_columns, words=True)
+        self.features = OneHotFeatures.fit(sides.training.batch(self.drawn), max_columns, words=True, keys=keys)
         # Every amount is usual: these experts predict where little is visible, too.
         self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
         self.training = self._of(sides.training, self.drawn)

@@ -11,7 +11,8 @@ The columns of one such part are a block, and a metric weighs blocks. Entities o
 for different properties: they are never compared.
 
 `OneHotFeatures`, for trees and regressions, has one column for each number, one for each of a property's most frequent labels,
-and, where they are asked for, one for each of the most frequent words of a text: pieces of its tokenizer.
+and, where they are asked for, one for each of the most frequent words of a text (pieces of its tokenizer), and one with the key of
+a property's value: equal labels and equal texts have equal keys.
 
 B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 """
@@ -33,7 +34,7 @@ from kbdisk.experts.base import SET
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text.encoder import CharacterNgrams
-from kbdisk.leaves.tokenizer import FIRST_PIECE
+from kbdisk.leaves.tokenizer import FIRST_PIECE, PAD
 from kbdisk.plugins import load_part
 from kbdisk.schemas.kinds import KINDS
 
@@ -45,6 +46,10 @@ MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
 MIXER = -0x61C8864680B583EB  # odd, mixes the bits of hashed keys
 
 ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
+NUMBER_COLUMN, KEY_COLUMN = -1, -2  # in the place of a column's label
+KEYS = 1 << 24  # below which float32 has every integer
+UNKNOWN_KEY = 0.0  # of a label that the codec does not know
+MIN_REPEATED = 10  # values of a property that another entity has, too, below which it has no keys
 MAX_LABEL_COLUMNS = 64  # of one property
 MAX_WORD_COLUMNS = 512  # of all texts: the most frequent
 MIN_WORD_COUNT = 4  # texts that have a word, below which it has no column
@@ -220,7 +225,7 @@ class OneHotFeatures:
     """The slot and the label of each column, those of one slot side by side."""
 
     slot: Tensor  # (F,) ascending
-    label: Tensor  # (F,) of the slot's labels; -1: the column is of a number
+    label: Tensor  # (F,) of the slot's labels; or NUMBER_COLUMN, or KEY_COLUMN
 
     def __len__(self) -> int:
         return len(self.slot)
@@ -242,31 +247,38 @@ class OneHotFeatures:
         has_slot = torch.zeros(batch.size, slots, dtype=torch.bool, device=self.slot.device)
         has_slot[batch.entity[visible], batch.slot[visible]] = True
         table = torch.where(has_slot[:, self.slot], 0.0, torch.nan)
-        labels = int(self.label.max()) + 2 if len(self) else 1
-        keys = self.slot * labels + self.label + 1  # ascending
         for kind in batch.spans.keys() & {*ONE_HOT_KINDS, TEXT} if len(self) else ():
             start, end = batch.spans[kind]
             has_columns = torch.isin(batch.slot[start:end], self.slot)
             tokens = (visible[start:end] & has_columns).nonzero()[:, 0]
-            codes = batch.values[kind][tokens]
+            entity, slot, codes = batch.entity[start + tokens], batch.slot[start + tokens], batch.values[kind][tokens]
             if kind == NUMBER:
-                label = torch.full_like(tokens, -1)[:, None]
-            else:  # a set and a text have several
-                label = codes.flatten(1) if codes.ndim > 1 else codes[:, None]
-            key = (batch.slot[start + tokens] * labels)[:, None] + label + 1
-            column = torch.searchsorted(keys, key).clamp(max=len(keys) - 1)
-            is_column = (keys[column] == key) & ((label >= 0) | (kind == NUMBER)) & (label < labels - 1)
-            row, place = is_column.nonzero().unbind(1)
-            cells = batch.entity[start + tokens[row]] * len(self) + column[row, place]
-            values = codes[row, 0] if kind == NUMBER else torch.ones_like(row)
-            table.view(-1).scatter_reduce_(0, cells, values.float(), "amax", include_self=False)
+                self._write(table, entity, slot, torch.full_like(tokens, NUMBER_COLUMN), codes[:, 0])
+                continue
+            labels = codes.flatten(1) if codes.ndim > 1 else codes[:, None]  # a set and a text have several
+            row, place = (labels >= 0).nonzero().unbind(1)
+            flagged = labels[row, place]
+            self._write(table, entity[row], slot[row], flagged, torch.ones_like(flagged))
+            if kind != SET:
+                self._write(table, entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes))
         return table
 
+    def _write(self, table: Tensor, entity: Tensor, slot: Tensor, label: Tensor, values: Tensor) -> None:
+        """Write values (n,) into a table, where their slots and labels have a column."""
+        labels = int(self.label.max()) + 1 - KEY_COLUMN
+        columns = self.slot * labels + self.label - KEY_COLUMN  # ascending
+        wanted = slot * labels + label - KEY_COLUMN
+        column = torch.searchsorted(columns, wanted).clamp(max=len(columns) - 1)
+        is_column = (columns[column] == wanted) & (label < labels + KEY_COLUMN)
+        cells = entity[is_column] * len(self) + column[is_column]
+        table.view(-1).scatter_reduce_(0, cells, values[is_column].float(), "amax", include_self=False)
+
     @classmethod
-    def fit(cls, batch: Batch, most: int, *, words: bool = False) -> OneHotFeatures:
+    def fit(cls, batch: Batch, most: int, *, words: bool = False, keys: bool = False) -> OneHotFeatures:
         """The `most` frequent columns of the known values of some entities.
 
-        With `words`, columns that other values leave unused go to the most frequent words of texts.
+        With `words`, columns that other values leave unused go to the most frequent words of texts. With `keys`, slots of
+        labels and texts have a column of keys besides.
         """
         columns: list[tuple[int, int, int]] = []  # how many values, slot, label
         for kind in batch.spans.keys() & ONE_HOT_KINDS:
@@ -276,7 +288,7 @@ class OneHotFeatures:
             for slot in slots.unique().tolist():
                 values = codes[slots == slot].flatten() if kind == SET else codes[slots == slot]
                 if kind == NUMBER:
-                    columns.append((len(values), slot, -1))
+                    columns.append((len(values), slot, NUMBER_COLUMN))
                 else:
                     labels, counts = values[values >= 0].unique(return_counts=True)
                     commonest = counts.argsort(descending=True, stable=True)[:MAX_LABEL_COLUMNS]
@@ -284,9 +296,36 @@ class OneHotFeatures:
         kept = sorted(columns, reverse=True)[:most]
         if words and TEXT in batch.spans:
             kept += _words(batch)[: max(most - len(kept), 0)]
-        pairs = sorted((slot, label) for _, slot, label in kept)
+        pairs = sorted([(slot, label) for _, slot, label in kept] + (_key_columns(batch) if keys else []))
         slot, label = torch.tensor(pairs, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
         return cls(slot.contiguous(), label.contiguous())
+
+
+def keys_of(kind: str, codes: Tensor) -> Tensor:
+    """(n,) the keys of labels (n,) or of texts (n, L), from 0 to below KEYS: equal values have equal ones."""
+    if kind in LABELLED:
+        return torch.where(codes < KEYS - 1, codes + 1, UNKNOWN_KEY).long()
+    pieces = torch.arange(1, codes.shape[1] + 1, device=codes.device)
+    mixed = ((codes.long() + 1) * MIXER ^ pieces * MIXER) * MIXER
+    of_text = (mixed * (codes != PAD)).sum(1)
+    return (of_text ^ of_text >> 32).remainder(KEYS - 1) + 1
+
+
+def _key_columns(batch: Batch) -> list[tuple[int, int]]:
+    """The slots that have a column of keys, with KEY_COLUMN: enough values occur twice, and an entity has one of them."""
+    columns = []
+    for kind in batch.spans.keys() & {*LABELLED, TEXT}:
+        start, end = batch.spans[kind]
+        known = batch.known[start:end]
+        slots, entities = batch.slot[start:end][known], batch.entity[start:end][known]
+        keys = keys_of(kind, batch.values[kind][known])
+        for slot in slots.unique().tolist():
+            of_slot = slots == slot
+            _, counts = keys[of_slot].unique(return_counts=True)
+            is_single = len(entities[of_slot].unique()) == int(of_slot.sum())
+            if is_single and int(counts[counts > 1].sum()) >= MIN_REPEATED:
+                columns.append((slot, KEY_COLUMN))
+    return columns
 
 
 def _words(batch: Batch) -> list[tuple[int, int, int]]:

@@ -26,7 +26,7 @@ from torch import Tensor
 from kbdisk.data import Codec
 from kbdisk.experts.base import Estimates
 from kbdisk.experts.examples import Examples
-from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.features import NUMBER_COLUMN, OneHotFeatures
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 
 MIN_KNOWN_SHARE = 0.5  # of the entities with a property, that have a number which is filled for it
@@ -102,7 +102,7 @@ class FilledColumns:
     ) -> FilledColumns:
         """With those estimates, by slot, of numbers that are worth filling by where they are known (n, f)."""
         slots = features.slot.cpu()[self.columns].tolist()
-        filled = worth_filling(known) & (features.label.cpu()[self.columns] < 0)
+        filled = worth_filling(known) & (features.label.cpu()[self.columns] == NUMBER_COLUMN)
         places = filled.nonzero()[:, 0].tolist()
         return replace(self, estimates={at: estimates[slots[at]] for at in places if slots[at] in estimates})
 
@@ -164,7 +164,7 @@ def worth_filling(known: Tensor) -> Tensor:
 
 def slots_worth_filling(features: OneHotFeatures, examples: Mapping[int, Examples]) -> set[int]:
     """The slots of numbers that are worth filling for another slot, by the examples of each."""
-    columns = (features.label.cpu() < 0).nonzero()[:, 0]
+    columns = (features.label.cpu() == NUMBER_COLUMN).nonzero()[:, 0]
     slots = features.slot.cpu()[columns]
     worth: set[int] = set()
     for slot, of_slot in examples.items():

@@ -2,9 +2,10 @@
 
 Every training value is hidden alone once. A label's chance depends linearly on what else is visible: labels as flags,
 numbers on their standard scale, and whether they are known. Weights are penalized by their squares; a fifth of the
-entities says how much.
+entities says how much. How often labels occur beside a value of another property is evidence besides, with a single weight for
+each such property (`label_cooccurrence`): it tells of values that are too rare for weights of their own.
 
-n values of one slot   F columns   f of them that one property uses, p of these numbers   K labels
+n values of one slot   F columns   f of them that one property uses, p of these numbers   K labels   J columns of evidence
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,7 +37,8 @@ from kbdisk.experts.base import (
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns
-from kbdisk.experts.features import NUMBER, ONE_HOT_KINDS, OneHotFeatures
+from kbdisk.experts.features import KEY_COLUMN, NUMBER, NUMBER_COLUMN, ONE_HOT_KINDS, OneHotFeatures
+from kbdisk.experts.label_cooccurrence import Cooccurrence, Evidence, Rows, best_cooccurrences
 from kbdisk.model.optimizers import LBFGS
 
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
@@ -44,6 +47,8 @@ VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
+EVIDENCE_PENALTY = 1.0  # nats for a weight of 1 of evidence
+INITIAL_EVIDENCE = -1.0  # of which `softplus` is the weight
 MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
 STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few are to select the penalty
 MAX_DEVIATIONS = 3.0  # standard deviations, beyond which a number is no further off
@@ -85,6 +90,7 @@ class LabelRegression:
     """The regression of one slot: an expert."""
 
     design: Design
+    evidence: Evidence
     coefficients: Tensor  # (K, f + p) float32
     bias: Tensor  # (K,)
     labels: Tensor  # (K,) the codes of the labels
@@ -93,13 +99,13 @@ class LabelRegression:
     def predict(self, inputs: Inputs) -> Prediction:
         """The probabilities of labels."""
         row = self.design(inputs.features[:, self.design.columns])
-        chances = F.linear(row, self.coefficients, self.bias).double().softmax(1)
-        return LabelMasses(self.labels.expand(len(chances), -1), self.label_share * chances)
+        scores = F.linear(row, self.coefficients, self.bias) + self.evidence(inputs.features, len(self.labels))
+        return LabelMasses(self.labels.expand(len(row), -1), self.label_share * scores.double().softmax(1))
 
     def to(self, device: torch.device) -> LabelRegression:
         """Itself on a device."""
         parts = (self.coefficients, self.bias, self.labels, self.label_share)
-        return LabelRegression(self.design.to(device), *(part.to(device) for part in parts))
+        return LabelRegression(self.design.to(device), self.evidence.to(device), *(part.to(device) for part in parts))
 
 
 @torch.no_grad()
@@ -116,7 +122,7 @@ def fit(
     device = sides.training.slot.device
     begun = time.monotonic()
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
-    examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER})
+    examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
     tasks = {}
@@ -157,6 +163,26 @@ def _refitted(
     return found
 
 
+class Coefficients(NamedTuple):
+    """What a regression fits."""
+
+    weight: Tensor  # (K, f + p)
+    bias: Tensor  # (K,)
+    evidence: Tensor  # (J,) the weights of evidence, before `softplus`
+
+    @classmethod
+    def initial(cls, inputs: Tensor, target: Tensor, labels: int, columns: int) -> Coefficients:
+        """Without inputs and with little evidence: the shares of the labels."""
+        counts = torch.bincount(target, minlength=labels).float()
+        shares = (counts + 1) / (counts + 1).sum()
+        return cls(inputs.new_zeros(labels, inputs.shape[1]), shares.log(), torch.full((columns,), INITIAL_EVIDENCE))
+
+    def scores(self, inputs: Tensor, evidence: Tensor) -> Tensor:
+        """(n, f + p), (J, n, K) -> (n, K)"""
+        scores = F.linear(inputs, self.weight, self.bias)
+        return torch.addmv(scores.flatten(), evidence.flatten(1).T, F.softplus(self.evidence)).view_as(scores)
+
+
 @dataclass(frozen=True)
 class Task:
     """The classification of one slot, on the CPU."""
@@ -167,8 +193,9 @@ class Task:
     inputs: Tensor  # (n, f + p)
     target: Tensor  # (n,) the place of a label among the labels
     entities: Tensor  # (n,)
+    cooccurrences: Sequence[Cooccurrence]  # J
     penalty: float = 1.0
-    start: tuple[Tensor, Tensor] | None = None  # coefficients and biases of some of the examples
+    start: Coefficients | None = None  # fitted to some of the examples
 
     @classmethod
     def build(
@@ -186,75 +213,108 @@ class Task:
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()):
             return None
-        used, features = used[varies], features[:, varies]
-        best = best_columns(features, F.one_hot(target, len(labels)).double(), config.screened)
-        used, features = used[best], features[:, best]
-        design = Design.of(features, used, columns.label.cpu()[used] < 0)
+        used, features, kind = used[varies], features[:, varies], columns.label.cpu()[used[varies]]
         entities = torch.cat(examples.entities)[is_label]
-        return cls(design, labels, float(is_label.double().mean()), design(features), target, entities)
+        counted = (kind < 0).nonzero()[:, 0]
+        cooccurrences = best_cooccurrences(
+            features[:, counted],
+            used[counted].tolist(),
+            (kind[counted] == NUMBER_COLUMN).tolist(),
+            Rows.of(target, entities, len(labels)),
+        )
+        linear = (kind != KEY_COLUMN).nonzero()[:, 0]
+        best = linear[best_columns(features[:, linear], F.one_hot(target, len(labels)).double(), config.screened)]
+        design = Design.of(features[:, best], used[best], kind[best] == NUMBER_COLUMN)
+        share = float(is_label.double().mean())
+        return cls(design, labels, share, design(features[:, best]), target, entities, cooccurrences)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of which labels are counted."""
+        return Rows.of(self.target, self.entities, len(self.labels))
 
     def with_examples(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
         codes = torch.cat([codes for side in sides for codes in side.codes])
         is_label = torch.isin(codes, self.labels)
-        features = torch.cat([side.features(self.design.columns) for side in sides])[is_label]
+        features, counted = (
+            torch.cat([side.features(columns) for side in sides])[is_label]
+            for columns in (
+                self.design.columns,
+                torch.tensor([counts.column.number for counts in self.cooccurrences], dtype=torch.long),
+            )
+        )
         entities = torch.cat([numbers for side in sides for numbers in side.entities])[is_label]
-        return replace(
+        task = replace(
             self,
             inputs=self.design(features),
             target=torch.searchsorted(self.labels, codes[is_label]),
             entities=entities,
         )
+        again = zip(self.cooccurrences, counted.unbind(1), strict=True)
+        return replace(task, cooccurrences=[counts.again(values, task.rows) for counts, values in again])
 
     def with_best_penalty(self, seed: int) -> Task | None:
         """The same task with the penalty that suits a fold of its entities best; None where a fold is empty or has one label."""
         training = folds_of(self.entities, VALIDATION_FOLDS, seed) > 0
         if bool(training.all()) or len(self.target[training].unique()) < 2:
             return None
-        inputs, target = self.inputs[training], self.target[training]
+        fitting, validating = self._fit_of(training), self._fit_of(~training)
         start, best, least = None, self, math.inf
         for penalty in PENALTIES:
-            start = fitted(inputs, target, len(self.labels), penalty, start, FEW_STEPS)
-            cost = float(F.cross_entropy(F.linear(self.inputs[~training], *start), self.target[~training]))
+            start = fitting.fitted(len(self.labels), penalty, start, FEW_STEPS)
+            cost = float(F.cross_entropy(start.scores(validating.inputs, validating.evidence), validating.target))
             if cost < least:
                 best, least = replace(self, penalty=penalty, start=start), cost
         return best if best.start is not None else None
+
+    def _fit_of(self, among: Tensor) -> Fit:
+        """The fit of some examples (n,): as many as there is room for."""
+        some = among.nonzero()[:, 0]
+        cells = self.inputs.shape[1] + len(self.cooccurrences) * len(self.labels)
+        some = some[:: max(len(some) * cells // MAX_CELLS, 1)]
+        rows = self.rows
+        evidence = [counts.evidence(rows, some) for counts in self.cooccurrences]
+        of_labels = torch.stack(evidence) if evidence else torch.zeros(0, len(some), len(self.labels))
+        return Fit(self.inputs[some], of_labels, self.target[some])
 
     def regression(self) -> LabelRegression:
         """The expert with the coefficients that were fitted last."""
         assert self.start is not None
         share = torch.tensor(self.label_share, dtype=torch.float64)
-        return LabelRegression(self.design, *self.start, self.labels, share)
+        evidence = Evidence.of(self.cooccurrences, F.softplus(self.start.evidence).tolist(), self.rows)
+        return LabelRegression(self.design, evidence, self.start.weight, self.start.bias, self.labels, share)
 
     def fitted(self) -> Task:
         """The task with coefficients fitted to all its examples."""
-        return replace(self, start=fitted(self.inputs, self.target, len(self.labels), self.penalty, self.start))
+        fit = self._fit_of(torch.ones(len(self.target), dtype=torch.bool))
+        return replace(self, start=fit.fitted(len(self.labels), self.penalty, self.start))
 
 
-@torch.enable_grad()
-def fitted(
-    inputs: Tensor,
-    target: Tensor,
-    labels: int,
-    penalty: float,
-    start: tuple[Tensor, Tensor] | None = None,
-    steps: int = STEPS,
-) -> tuple[Tensor, Tensor]:
-    """The weights (K, d) and biases (K,) that make targets (n,) likeliest, less the penalty on the squares of weights."""
-    step = max(inputs.numel() // MAX_CELLS, 1)
-    inputs, target = inputs[::step], target[::step]
-    if start is None:
-        counts = torch.bincount(target, minlength=labels).float()
-        start = inputs.new_zeros(labels, inputs.shape[1]), ((counts + 1) / (counts + 1).sum()).log()
-    weight, bias = (part.clone().requires_grad_() for part in start)
-    solver = LBFGS([weight, bias], max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
+class Fit(NamedTuple):
+    """Examples that coefficients are fitted to."""
 
-    def cost() -> Tensor:
-        weight.grad = bias.grad = None
-        nats = F.cross_entropy(F.linear(inputs, weight, bias), target, reduction="sum")
-        total = nats + penalty / 2 * weight.square().sum()
-        total.backward()
-        return total.detach()
+    inputs: Tensor  # (n, f + p)
+    evidence: Tensor  # (J, n, K)
+    target: Tensor  # (n,)
 
-    solver.step(cost)  # type: ignore[no-untyped-call]
-    return weight.detach(), bias.detach()
+    @torch.enable_grad()
+    def fitted(
+        self, labels: int, penalty: float, start: Coefficients | None = None, steps: int = STEPS
+    ) -> Coefficients:
+        """The coefficients that make targets likeliest, less the penalties on squares of weights and on weights of evidence."""
+        start = start or Coefficients.initial(self.inputs, self.target, labels, len(self.evidence))
+        coefficients = Coefficients(*(part.clone().requires_grad_() for part in start))
+        solver = LBFGS(list(coefficients), max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
+
+        def cost() -> Tensor:
+            for part in coefficients:
+                part.grad = None
+            nats = F.cross_entropy(coefficients.scores(self.inputs, self.evidence), self.target, reduction="sum")
+            squares = penalty / 2 * coefficients.weight.square().sum()
+            total = nats + squares + EVIDENCE_PENALTY * F.softplus(coefficients.evidence).sum()
+            total.backward()
+            return total.detach()
+
+        solver.step(cost)  # type: ignore[no-untyped-call]
+        return Coefficients(*(part.detach() for part in coefficients))

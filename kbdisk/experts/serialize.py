@@ -31,6 +31,7 @@ from kbdisk.experts.filled_columns import Estimate, FilledColumns
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
+from kbdisk.experts.label_cooccurrence import Evidence
 from kbdisk.experts.label_regression import Design, LabelRegression
 from kbdisk.experts.latent_knn import NUMBER_PREDICTORS as LATENT_PREDICTORS
 from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
@@ -471,6 +472,13 @@ REGRESSION = {
     "bias": Spec(FLOAT, ("labels",)),
     "labels": Spec(INT, ("labels",)),
     "label_share": Spec(DOUBLE, (), 0, 1),
+    "of_columns": Spec(INT, ("evidence",), index_of="features"),
+    "are_numbers": Spec(BOOL, ("evidence",)),
+    "value_column": Spec(INT, ("values",), index_of="evidence"),
+    "values": Spec(FLOAT, ("values",)),
+    "entry_value": Spec(INT, ("entries",), index_of="values"),
+    "entry_label": Spec(INT, ("entries",), index_of="labels"),
+    "entry_number": Spec(FLOAT, ("entries",), 0),
     **WEIGHT,
 }
 
@@ -479,7 +487,7 @@ def _write_label_regression(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLe
     properties = {}
     for key, weighted in group.experts.items():
         assert isinstance(weighted.expert, LabelRegression)
-        parts = (weighted.expert, weighted.expert.design, weighted)
+        parts = (weighted.expert, weighted.expert.design, weighted.expert.evidence, weighted)
         properties[key] = {name: tensor for part in parts for name, tensor in attributes(part, REGRESSION).items()}
     return _write_one_hot(group), properties
 
@@ -493,7 +501,9 @@ def _read_label_regression(
         weight = take_weight(of_key)
         inputs = len(design.columns) + len(design.numbers)
         require(of_key["coefficients"].shape[1] == inputs, key, "a number of coefficients")
-        weighted[key] = WeightedExpert(LabelRegression(design, **of_key), *weight)
+        evidence = Evidence(*(of_key.pop(part.name) for part in fields(Evidence)))
+        require(evidence.is_sorted, key, "columns of evidence in order")
+        weighted[key] = WeightedExpert(LabelRegression(design, evidence, **of_key), *weight)
     return _one_hot_group(shared, weighted)
 
 
