@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ from kbdisk.experts.features import KEY_COLUMN, NUMBER, NUMBER_COLUMN, ONE_HOT_K
 from kbdisk.experts.label_cooccurrence import Cooccurrence, Evidence, Rows, best_cooccurrences
 from kbdisk.model.optimizers import LBFGS
 
+EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 50_000  # examples of all slots together, for each second of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its regression
@@ -62,6 +63,12 @@ class Design:
     mean: Tensor  # (f,) 0 of flags
     deviation: Tensor  # (f,) 1 of flags
     numbers: Tensor  # (p,) which of the columns are numbers
+
+    @classmethod
+    def none(cls) -> Design:
+        """Without any input."""
+        nothing = torch.zeros(0, dtype=torch.long)
+        return cls(nothing, torch.zeros(0), torch.zeros(0), nothing)
 
     @classmethod
     def of(cls, features: Tensor, columns: Tensor, is_number: Tensor) -> Design:
@@ -125,17 +132,27 @@ def fit(
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
-    tasks = {}
     by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
-    for done, (slot, values) in enumerate(by_size):
-        if end is not None and time.monotonic() > end:
-            break
-        share = None if end is None else (end - time.monotonic()) / (len(by_size) - done)
-        task = Task.build(slot, values.within(share, VALUES_PER_SECOND_OF_SLOT, seed), examples.features, config)
-        task = None if task is None else task.with_best_penalty(seed)
-        if task is not None:
-            tasks[slot] = task
-        report(done + 1, len(by_size))
+    tasks: dict[int, Task] = {}
+
+    def in_turn(step: Callable[[int, Examples], Task | None], share: float, done: int) -> None:
+        """One step of each slot, the smallest first, within a share of the time that is left."""
+        until = math.inf if end is None else time.monotonic() + share * (end - time.monotonic())
+        for number, (slot, values) in enumerate(by_size):
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            seconds = None if end is None else left / (len(by_size) - number)
+            task = step(slot, values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed))
+            if task is not None:
+                tasks[slot] = task
+            report(done + number + 1, 2 * len(by_size))
+
+    def with_inputs(slot: int, values: Examples) -> Task | None:
+        return tasks[slot].with_inputs(slot, values, examples.features, config, seed) if slot in tasks else None
+
+    in_turn(lambda slot, values: Task.of_evidence(slot, values, examples.features, config), EVIDENCE_SHARE, 0)
+    in_turn(with_inputs, 1.0, len(by_size))
     experts = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
         for slot, task in sorted(tasks.items())
@@ -198,35 +215,46 @@ class Task:
     start: Coefficients | None = None  # fitted to some of the examples
 
     @classmethod
-    def build(
+    def of_evidence(
         cls, slot: int, examples: Examples, columns: OneHotFeatures, config: LabelRegressionConfig
     ) -> Task | None:
-        """None where there is nothing to learn."""
+        """The task with its evidence, fitted without inputs: in a fraction of the time. None where there is nothing to learn."""
         codes = torch.cat(examples.codes)
         labels = commonest_labels(codes, config.labels)
         if len(codes) < MIN_REGRESSION_VALUES or len(labels) < 2:
             return None
         is_label = torch.isin(codes, labels)
         target = torch.searchsorted(labels, codes[is_label])
+        entities = torch.cat(examples.entities)[is_label]
         used = columns.without(slot).cpu()
+        used = used[columns.label.cpu()[used] < 0]
+        cooccurrences = best_cooccurrences(
+            examples.features(used)[is_label],
+            used.tolist(),
+            (columns.label.cpu()[used] == NUMBER_COLUMN).tolist(),
+            Rows.of(target, entities, len(labels)),
+        )
+        design, inputs = Design.none(), torch.zeros(len(target), 0)
+        share = float(is_label.double().mean())
+        return cls(design, labels, share, inputs, target, entities, cooccurrences).fitted(FEW_STEPS)
+
+    def with_inputs(
+        self, slot: int, examples: Examples, columns: OneHotFeatures, config: LabelRegressionConfig, seed: int
+    ) -> Task:
+        """The same task with inputs and with the best penalty, fitted to some examples; itself where it cannot be."""
+        is_label = torch.isin(torch.cat(examples.codes), self.labels)
+        used = columns.without(slot).cpu()
+        used = used[columns.label.cpu()[used] != KEY_COLUMN]
         features = examples.features(used)[is_label]
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()):
-            return None
-        used, features, kind = used[varies], features[:, varies], columns.label.cpu()[used[varies]]
-        entities = torch.cat(examples.entities)[is_label]
-        counted = (kind < 0).nonzero()[:, 0]
-        cooccurrences = best_cooccurrences(
-            features[:, counted],
-            used[counted].tolist(),
-            (kind[counted] == NUMBER_COLUMN).tolist(),
-            Rows.of(target, entities, len(labels)),
-        )
-        linear = (kind != KEY_COLUMN).nonzero()[:, 0]
-        best = linear[best_columns(features[:, linear], F.one_hot(target, len(labels)).double(), config.screened)]
-        design = Design.of(features[:, best], used[best], kind[best] == NUMBER_COLUMN)
-        share = float(is_label.double().mean())
-        return cls(design, labels, share, design(features[:, best]), target, entities, cooccurrences)
+            return self
+        task = self.with_examples([examples])
+        used, features = used[varies], features[:, varies]
+        best = best_columns(features, F.one_hot(task.target, len(self.labels)).double(), config.screened)
+        used, features = used[best], features[:, best]
+        design = Design.of(features, used, columns.label.cpu()[used] == NUMBER_COLUMN)
+        return replace(task, design=design, inputs=design(features)).with_best_penalty(seed) or self
 
     @property
     def rows(self) -> Rows:
@@ -260,7 +288,8 @@ class Task:
         if bool(training.all()) or len(self.target[training].unique()) < 2:
             return None
         fitting, validating = self._fit_of(training), self._fit_of(~training)
-        start, best, least = None, self, math.inf
+        start: Coefficients | None = None
+        best, least = replace(self, start=None), math.inf
         for penalty in PENALTIES:
             start = fitting.fitted(len(self.labels), penalty, start, FEW_STEPS)
             cost = float(F.cross_entropy(start.scores(validating.inputs, validating.evidence), validating.target))
@@ -285,10 +314,10 @@ class Task:
         evidence = Evidence.of(self.cooccurrences, F.softplus(self.start.evidence).tolist(), self.rows)
         return LabelRegression(self.design, evidence, self.start.weight, self.start.bias, self.labels, share)
 
-    def fitted(self) -> Task:
+    def fitted(self, steps: int = STEPS) -> Task:
         """The task with coefficients fitted to all its examples."""
         fit = self._fit_of(torch.ones(len(self.target), dtype=torch.bool))
-        return replace(self, start=fit.fitted(len(self.labels), self.penalty, self.start))
+        return replace(self, start=fit.fitted(len(self.labels), self.penalty, self.start, steps))
 
 
 class Fit(NamedTuple):
