@@ -43,7 +43,7 @@ from kbdisk.model.optimizers import LBFGS
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
-VALUES_PER_SECOND = 50_000  # examples of all slots together, for each second of regressions
+VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its regression
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
@@ -132,11 +132,11 @@ def fit(
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
-    by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
+    by_size = sorted(examples.training.items(), key=lambda item: -len(item[1]))
     tasks: dict[int, Task] = {}
 
     def in_turn(step: Callable[[int, Examples], Task | None], share: float, done: int) -> None:
-        """One step of each slot, the smallest first, within a share of the time that is left."""
+        """One step of each slot, the one with most values first, within a share of the time that is left."""
         until = math.inf if end is None else time.monotonic() + share * (end - time.monotonic())
         for number, (slot, values) in enumerate(by_size):
             left = until - time.monotonic()
