@@ -15,7 +15,9 @@ from kbdisk.experts import label_regression
 from kbdisk.experts.base import USUALLY_VISIBLE, Inputs, Sides
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.features import (
+    KEY_COLUMN,
     NUMBER_HASH,
+    UNKNOWN_KEY,
     HashedFeatures,
     OneHotFeatures,
     blocks_of,
@@ -139,6 +141,25 @@ def test_words_of_texts_have_the_columns_that_other_values_leave():
     hidden = columns.table(batch, batch.known & (batch.slot != text))
     assert hidden[:, columns.slot == text].isnan().all()
     assert not hidden[:, columns.slot != text].isnan().any()
+
+
+def test_equal_values_have_equal_keys_where_values_repeat():
+    towns = [f"town {n % 20}" for n in range(40)] + ["town 99"] * 5
+    known = [Entity(f"p{n}", {"town": town, "name": f"name {n}", "note": town}) for n, town in enumerate(towns)]
+    leaves = {("town",): Category(), ("name",): Text(), ("note",): Text()}
+    codec = Codec.fit(of_one_class({path: Property(leaf) for path, leaf in leaves.items()}), known[:40])
+    batch = codec.encode(known).batch(torch.arange(45))
+    columns = OneHotFeatures.fit(batch, 100, keys=True)
+    keys = {int(slot): n for n, slot in enumerate(columns.slot) if columns.label[n] == KEY_COLUMN}
+    town, note = (codec.slot(codec.classes[0], (name,)) for name in ("town", "note"))
+    assert keys.keys() == {town, note}  # no name occurs twice
+    table = columns.table(batch, batch.known)
+    for column in keys.values():
+        assert (table[:, column, None] == table[:, column]).tolist() == [[a == b for b in towns] for a in towns]
+    assert (table[40:, keys[town]] == UNKNOWN_KEY).all()  # the codec has not met town 99
+    assert (table[40:, keys[note]] != UNKNOWN_KEY).all()
+    hidden = columns.table(batch, batch.known & (batch.slot != town))
+    assert hidden[:, keys[town]].isnan().all()
 
 
 def test_a_category_follows_from_the_words_of_a_text():
