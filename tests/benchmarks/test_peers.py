@@ -21,7 +21,8 @@ from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, outside,
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
-from benchmarks.peers.protocol import Budget, Filled, Imputation, PeerError, Sampling
+from benchmarks.peers.protocol import CPU, FILL, FIT, MEMORY, Budget, Filled, Imputation, PeerError, Sampling, Stopwatch
+from benchmarks.peers.usage import FORGET
 from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
@@ -84,7 +85,17 @@ def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row()
         assert peer.abilities
         assert ("serve(" in text) == bool(peer.requirements)
     files = {file.stem for file in (CHECKOUT / "benchmarks" / "peers").glob("*.py")}
-    others = {"__init__", "protocol", "registry", "environments", "exchange", "outside", "entity_table", "command"}
+    others = {
+        "__init__",
+        "protocol",
+        "registry",
+        "environments",
+        "exchange",
+        "outside",
+        "entity_table",
+        "command",
+        "usage",
+    }
     assert files == {*PEERS} | others
 
 
@@ -194,7 +205,7 @@ def foreign(tmp_path, monkeypatch) -> str:
     """The name of a peer in an environment of its own: a row, a file, and a Python."""
     peers = CHECKOUT / "benchmarks" / "peers"
     (tmp_path / "benchmarks" / "peers").mkdir(parents=True)
-    for file in (peers.parent / "__init__.py", peers / "__init__.py", peers / "exchange.py"):
+    for file in (peers.parent / "__init__.py", *(peers / f"{name}.py" for name in ("__init__", "exchange", "usage"))):
         shutil.copyfile(file, tmp_path / file.relative_to(CHECKOUT))
     (tmp_path / "benchmarks" / "peers" / "foreign.py").write_text(FOREIGN)
     environment = Environment("foreign", ("some==1",))
@@ -254,7 +265,7 @@ def test_a_peer_is_asked_by_plain_files_and_answers_by_plain_files(tmp_path, mon
     report = served(tmp_path, monkeypatch, fill=fill)
     assert (tmp_path / ANSWER).read_text().split() == ["n0", "1.5", "9.0", "2.0"]
     assert report["settings"] == {"rounds": 1}
-    assert report["seconds"].keys() == {"fit", "fill"}
+    assert report["seconds"].keys() == report["usage"]["cpu"].keys() == {"fit", "fill"}
 
 
 def test_rows_are_filled_block_by_block_and_the_first_block_in_any_case():
@@ -308,7 +319,7 @@ def test_a_peer_learns_what_follows_from_another_value(name):
     found = ratios(imputation, filled)
     if name not in HARD:
         assert all(found[column] < 0.5 for column in "abc"), found
-    assert filled.seconds.keys() == {"fit", "fill"}
+    assert filled.seconds.keys() == filled.usage["cpu"].keys() == {"fit", "fill"}
     assert filled.settings["versions"].keys() == set(PEERS[name].packages)
 
 
@@ -411,3 +422,16 @@ def test_a_peer_that_trains_to_draw_says_that_it_needs_time(name):
 def test_a_budget_without_a_limit_has_time_for_all():
     assert Budget(None).share(7) == float("inf")
     assert Budget(0.0).share(7) == 0
+
+
+def test_a_stopwatch_notes_what_each_phase_used():
+    stopwatch = Stopwatch()
+    with stopwatch.phase(FIT):
+        held = np.ones(10_000_000)  # 80 MB
+    assert held.sum() == len(held)
+    del held
+    with stopwatch.phase(FILL):
+        pass
+    assert stopwatch.usage[CPU][FIT] > stopwatch.usage[CPU][FILL] >= 0
+    if FORGET.exists():
+        assert stopwatch.usage[MEMORY][FIT] > stopwatch.usage[MEMORY][FILL] + 40
