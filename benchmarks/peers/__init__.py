@@ -72,6 +72,18 @@ PEERS = {
         ("ctgan", "torch"),
         requirements=CTGAN,
     ),
+    "ctabgan": Peer(
+        "CTAB-GAN: a conditional adversarial network of rows as images.",
+        frozenset({SAMPLES}),
+        ("torch", "scikit-learn"),
+        extra="sklearn",
+    ),
+    "ctabgan+": Peer(
+        "CTAB-GAN+: CTAB-GAN with a Wasserstein loss.",
+        frozenset({SAMPLES}),
+        ("torch", "scikit-learn"),
+        extra="sklearn",
+    ),
     "utrees": Peer(
         "UnmaskingTrees: XGBoost draws each column from any subset of the others.",
         frozenset({FILLS}),
@@ -79,3 +91,8 @@ PEERS = {
         requirements=("utrees==0.3.0", "xgboost==3.2.0", "scikit-learn<1.7", "pandas>=2.2,<4"),
     ),
 }
+
+
+def module_name(name: str) -> str:
+    """The name of a peer's module in this folder."""
+    return name.replace("+", "_plus")

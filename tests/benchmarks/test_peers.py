@@ -17,7 +17,7 @@ import pytest
 from benchmarks.judge import scores
 from benchmarks.kb import score
 from benchmarks.masking import mask
-from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, outside, registry
+from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, module_name, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
@@ -80,7 +80,7 @@ def few_steps(request):
 
 def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row():
     for name, peer in PEERS.items():
-        text = (CHECKOUT / "benchmarks" / "peers" / f"{name}.py").read_text()
+        text = (CHECKOUT / "benchmarks" / "peers" / f"{module_name(name)}.py").read_text()
         assert peer.summary.endswith(".")
         assert peer.abilities
         assert ("serve(" in text) == bool(peer.requirements)
@@ -96,7 +96,7 @@ def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row()
         "command",
         "usage",
     }
-    assert files == {*PEERS} | others
+    assert files == {*map(module_name, PEERS)} | others
 
 
 def test_listing_the_peers_imports_none_of_them():
