@@ -23,6 +23,7 @@ class Peer(NamedTuple):
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
+    has_weights: bool = False  # pretrained ones, which the user has to have
 
 
 PEERS = {
@@ -83,6 +84,33 @@ PEERS = {
         frozenset({SAMPLES}),
         ("torch", "scikit-learn"),
         extra="sklearn",
+    ),
+    "hyperimpute": Peer(
+        "HyperImpute: chained equations that choose a model for each column.",
+        frozenset({FILLS}),
+        ("hyperimpute", "torch"),
+        requirements=(
+            TORCH,
+            "hyperimpute==0.1.17",
+            "scikit-learn==1.5.2",
+            "pandas>=2.2,<3",
+            "xgboost==2.1.4",
+            "lightgbm==4.5.0",
+        ),
+    ),
+    "tabpfn": Peer(
+        "TabPFN: a pretrained transformer that learns in context.",
+        frozenset({FILLS}),
+        ("tabpfn", "torch"),
+        requirements=(TORCH, "tabpfn==9.2.0"),
+        has_weights=True,
+    ),
+    "tabicl": Peer(
+        "TabICL: a pretrained transformer that learns in context.",
+        frozenset({FILLS}),
+        ("tabicl", "torch"),
+        requirements=(TORCH, "tabicl==2.2.0", "pandas>=2.2,<4"),
+        has_weights=True,
     ),
     "utrees": Peer(
         "UnmaskingTrees: XGBoost draws each column from any subset of the others.",
