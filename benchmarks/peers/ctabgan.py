@@ -73,12 +73,12 @@ class Method:
     encode_number: Callable[[Floats, Settings, int], Column]
     adversarial: type[Adversarial]
     predicts_numbers: bool  # whether a numeric target has a downstream loss
-    settings: Settings = Settings()
+    settings: Settings
 
 
 def sample(sampling: Sampling) -> Sampled:
     """Rows drawn from a CTAB-GAN."""
-    return sample_by(Method(encode_by_modes, BinaryLoss, predicts_numbers=False), sampling)
+    return sample_by(Method(encode_by_modes, BinaryLoss, predicts_numbers=False, settings=Settings()), sampling)
 
 
 def sample_by(method: Method, sampling: Sampling) -> Sampled:
