@@ -154,7 +154,7 @@ def completed(imputation: Imputation, fit: Fit, progress: Progress) -> Filled:
             intervals.append({path: filled.belief.interval for path, filled in completion.filled.items()})
     answers = answers_of(masked, imputation.values, trees)
     facts = model.record.facts
-    settings = {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
+    settings: dict[str, Any] = {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
     return Filled(answers, stopwatch.seconds, settings, stopwatch.usage, intervals_of(masked, trees, intervals))
 
 

@@ -143,7 +143,7 @@ class _Label:
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.known, self.codes = np.unique(values, return_inverse=True)
-        self.spans = (Span(len(self.known), True),)
+        self.spans: Sequence[Span] = (Span(len(self.known), True),)
 
     def encode(self) -> Floats:
         return np.eye(len(self.known))[self.codes]
@@ -201,7 +201,7 @@ class _Modes:
         self.number, self.special = number, special
         _, self.means, self.deviations = mixture  # (K,) each
         self.weights = mixture[0]
-        self.spans = (Span(1, False), Span(len(special) + len(self.means), True))
+        self.spans: Sequence[Span] = (Span(1, False), Span(len(special) + len(self.means), True))
 
     def encode(self) -> Floats:
         learnt = self.number.learnt
@@ -231,7 +231,8 @@ class _Scaled:
     """General transform: a number as its place between the least and the greatest, from -1 to 1."""
 
     def __init__(self, number: _Number) -> None:
-        self.number, self.spans = number, (Span(1, False),)
+        self.number = number
+        self.spans: Sequence[Span] = (Span(1, False),)
         self.low, self.range = float(number.learnt.min()), float(np.ptp(number.learnt)) or 1.0
 
     def encode(self) -> Floats:
@@ -469,11 +470,11 @@ class WassersteinLoss:
         between = torch.lerp(real, drawn, torch.rand((len(real), 1))).requires_grad_()
         (gradient,) = torch.autograd.grad(discriminator(between).sum(), between, create_graph=True)
         penalty = ((gradient.norm(dim=1) - 1) ** 2).mean()
-        return discriminator(drawn).mean() - discriminator(real).mean() + PENALTY * penalty
+        return torch.as_tensor(discriminator(drawn).mean() - discriminator(real).mean() + PENALTY * penalty)
 
     @staticmethod
     def of_generator(discriminator: _Discriminator, drawn: Tensor) -> Tensor:
-        return -discriminator(drawn).mean()
+        return torch.as_tensor(-discriminator(drawn).mean())
 
 
 class _Downstream(nn.Module):
