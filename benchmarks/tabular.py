@@ -256,9 +256,9 @@ ROW_SCORES = {  # the heads of columns, and the names of the scores beneath
 }
 ROWS_NOTES = (
     "C2ST: the AUC of boosted trees that tell drawn rows from test rows, 0.5 at best. Trend: column pair trends of sdmetrics beside "
-    "train, 1 at best. Closer to train: the share of rows whose closest record is of train and not of test, 0.5 at best. Distance: "
+    "train, 1 at best; few rows lower it. Closer to train: the share of rows whose closest record is of train and not of test, 0.5 at best. Distance: "
     "of the closest record of train, the median; after it that of test rows.",
-    "real: rows that no method saw, in the place of drawn ones.",
+    "real: the rows for early stopping, which no method saw, in the place of drawn ones.",
     MEMORY_NOTE,
 )
 
