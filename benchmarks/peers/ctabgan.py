@@ -55,7 +55,7 @@ Floats = NDArray[np.float64]
 class Settings:
     """The settings of networks and training."""
 
-    epochs: int = 300
+    steps: int = 5000  # of the generator
     batch: int = 256
     rate: float = 2e-4
     decay: float = 1e-5  # of weights
@@ -518,7 +518,7 @@ class Networks:
         """Train all within a share of the time; the number of steps of the generator."""
         settings = self.method.settings
         batch = max(2, min(settings.batch, len(self.rows)))
-        total = settings.epochs * max(1, len(self.rows) // batch)
+        total = settings.steps
         limit = TRAINING_SHARE * self.budget.share(1)
         of_generator, of_discriminator = self._optimizer(self.generator), self._optimizer(self.discriminator)
         of_downstream = self._optimizer(self.downstream) if self.downstream is not None else None

@@ -67,13 +67,13 @@ def skip_if_missing(name: str) -> None:
 
 @pytest.fixture(autouse=True)
 def few_steps(request):
-    """Tests of TabDDPM train it for 800 steps in place of 5,000, those of CTAB-GAN for 20 epochs in place of 300."""
+    """Tests of TabDDPM train it for 800 steps in place of 5,000, those of CTAB-GAN for 20."""
     from benchmarks.peers import ctabgan, ctabgan_plus, tabddpm
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabddpm, "Settings", partial(tabddpm.Settings, steps=800))
         for module in (ctabgan, ctabgan_plus):
-            patch.setattr(module, "Settings", partial(ctabgan.Settings, epochs=20))
+            patch.setattr(module, "Settings", partial(ctabgan.Settings, steps=20))
         yield
 
 
