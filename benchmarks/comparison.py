@@ -2,7 +2,7 @@
 
 python -m benchmarks comparison SOURCE --budget 10s [--mask 0]     one source, budget and mask
 python -m benchmarks comparison                                    the tables and the plot of all that is stored
-python -m benchmarks comparison --page docs/comparison.md          the same, written into a page
+python -m benchmarks comparison --page docs/comparison.md          the same, and drawn rows of `tabular`, written into a page
 
 SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries. Values are hidden as by
 `python -m benchmarks kb` (15 % of the single values). Methods are ours and all installed peers that fill values (`python -m
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import kbdisk
+from benchmarks import tabular
 from benchmarks.base import Table
 from benchmarks.data import source_file
 from benchmarks.kb import KINDS, KBOptions, ResumedFit, details_of, identity, mean_ratio, refuse, run
@@ -31,7 +32,7 @@ from benchmarks.progress import TerminalProgress
 from benchmarks.render import markdown, picture_line, text_around, write_between
 from benchmarks.results import OURS, Result, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
-from benchmarks.tables import print_tables, ratio_cell
+from benchmarks.tables import MEMORY_NOTE, NO_USAGE, USAGE_HEADER, print_tables, ratio_cell, usage_cells
 from kbdisk.api.plots import COLOURS, GRID
 from kbdisk.training.schedule import seconds_of
 
@@ -41,7 +42,7 @@ SORTS: dict[str, Callable[[str, str], bool]] = {  # of values, by the name and t
     "labels": lambda name, kind: kind == "label" and ANY not in name,
     "within lists": lambda name, kind: ANY in name,
 }
-KEPT = ("kind", "filled", "took")  # of the details of a result: the error of each value is left out
+KEPT = ("kind", "filled", "took", "intervals")  # of the details of a result: the error of each value is left out
 OVERRUN = 1.2  # times its budget: a method that takes longer is named beneath the table
 Point = tuple[str, str, float, str]  # source, part, budget, method
 
@@ -87,7 +88,8 @@ def measure(source: str, budget: str, mask: int, out: Path, only: str, *, valida
         except PeerError as error:
             result = _refused(method, chosen, mask, error)
             progress.say(str(error))
-        details = {name: result.details[name] for name in KEPT} | {"budget": options.seconds}
+        details = {name: result.details[name] for name in KEPT if name in result.details}
+        details["budget"] = options.seconds
         stored_run.add(replace(result, bench=NAME, setting=name, details=details))
         if is_ours:
             fit.forget()
@@ -106,9 +108,12 @@ def _refused(method: str, options: KBOptions, mask: int, error: PeerError) -> Re
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """The errors and seconds, and what each method can do."""
+    """The errors and seconds, what each method used, and what it can do."""
     points = group_latest(results, _point)
-    return [_errors(points), _abilities(points), _versions(points)] if points else []
+    if not points:
+        return []
+    uses_are_known = any(_usage_cells(group) != NO_USAGE for group in points.values())
+    return [_errors(points), *([_uses(points)] if uses_are_known else []), _abilities(points), _versions(points)]
 
 
 def _point(result: Result) -> Point:
@@ -128,16 +133,44 @@ def _sorted(points: Mapping[Point, list[Result]]) -> list[tuple[Point, list[Resu
 
 def _errors(points: Mapping[Point, list[Result]]) -> Table:
     """A row for each source, part, budget and method: errors of numbers and labels apart, and the seconds used."""
+    has_intervals = any(_coverage(group) for group in points.values())
     rows = []
     for (source, part, budget, method), group in _sorted(points):
         errors = [ratio_cell(mean_ratio(group, kinds)) for kinds in KINDS.values()]
-        name = source if part == "test" else f"{source}, {part}"
+        covered = [_coverage(group)] if has_intervals else []
         phases = [_seconds(group, phase) for phase in (FIT, FILL)]
         total = f"{statistics.fmean(result.seconds for result in group):.0f}"
-        rows.append([name, f"{budget:g} s", method, *errors, *phases, total, str(len(group))])
-    header = ["source", "budget", "method", *KINDS, "fit, s", "fill, s", "all, s", "masks"]
+        name = _source_cell(source, part)
+        rows.append([name, f"{budget:g} s", method, *errors, *covered, *phases, total, str(len(group))])
+    covered = ["within 90 % intervals"] if has_intervals else []
+    header = ["source", "budget", "method", *KINDS, *covered, "fit, s", "fill, s", "all, s", "masks"]
     title = "Error over the constant's, mean over properties with 20 hidden values or more"
     return Table(title, header, rows, [*_verdicts(points), *_remarks(points)])
+
+
+def _source_cell(source: str, part: str) -> str:
+    return source if part == "test" else f"{source}, {part}"
+
+
+def _coverage(results: Sequence[Result]) -> str:
+    """The share of hidden numbers within their intervals, of those that have one; nothing where none has."""
+    counts = [result.details["intervals"] for result in results if "intervals" in result.details]
+    total = sum(count["of"] for count in counts)
+    return f"{sum(count['covered'] for count in counts) / total:.0%} of {total:,}" if total else ""
+
+
+def _uses(points: Mapping[Point, list[Result]]) -> Table:
+    """CPU seconds and memory of each method: means over masks, and the most memory."""
+    rows = [
+        [_source_cell(source, part), f"{budget:g} s", method, *_usage_cells(group)]
+        for (source, part, budget, method), group in _sorted(points)
+    ]
+    notes = [MEMORY_NOTE]
+    return Table("What each method used", ["source", "budget", "method", *USAGE_HEADER], rows, notes)
+
+
+def _usage_cells(results: Sequence[Result]) -> list[str]:
+    return usage_cells([result.details["took"] for result in results])
 
 
 def _seconds(results: Sequence[Result], phase: str) -> str:
@@ -211,10 +244,8 @@ def _versions(points: Mapping[Point, list[Result]]) -> Table:
         latest = max(results, key=lambda result: result.facts.get("date", ""))
         took = latest.details["took"]
         packages = took.get("versions", {}) or {"kbdisk": latest.facts.get("kbdisk", "")}
-        settings = {name: value for name, value in took.items() if isinstance(value, int | float | str)}
-        shown = [
-            f"{name} {value:g}" for name, value in settings.items() if name not in (FIT, FILL, "seconds", "cannot")
-        ]
+        settings = {name: value for name, value in took.items() if isinstance(value, int | float)}
+        shown = [f"{name} {value:g}" for name, value in settings.items() if name not in (FIT, FILL, "seconds")]
         summary = PEERS[method].summary if method in PEERS else "kbdisk complete --fill all."
         versions = ", ".join(f"{package} {number}" for package, number in packages.items())
         rows.append([method, summary, versions, ", ".join(shown), latest.facts.get("commit", "")])
@@ -294,10 +325,14 @@ def main(argv: Sequence[str]) -> None:
     print_tables(tables(results))
     plot(results, arguments.out / f"{NAME}.png")
     if arguments.page is not None:
-        write_page(results, arguments.page, arguments.out / f"{NAME}.png")
+        drawn = read(arguments.out / "tabular.jsonl")
+        write_page(results, drawn, arguments.page, arguments.out / f"{NAME}.png")
 
 
-def write_page(results: Sequence[Result], page: Path, picture: Path) -> None:
-    """Write the tables, and the plot, between the markers of a page."""
+def write_page(results: Sequence[Result], drawn: Sequence[Result], page: Path, picture: Path) -> None:
+    """Write the tables and the plot, and the scores of drawn rows, between the markers of a page."""
     lines = [line for table in tables(results) for line in markdown(table)]
-    write_between(page, text_around(page, NAME), [*lines, picture_line(picture, page), ""] if results else lines)
+    lines += [picture_line(picture, page), ""] if results else []
+    judged = [result for result in drawn if "row_scores" in result.details]
+    lines += [line for table in tabular.tables(judged) for line in markdown(table)]
+    write_between(page, text_around(page, NAME), lines)

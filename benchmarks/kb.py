@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.base import Table
 from benchmarks.masking import Cell, Kind, Masked, Values, mask, property_name, read_hidden, without
 from benchmarks.peers import FILLS, registry
-from benchmarks.peers.protocol import FILL, FIT, Filled, Imputation, ignore_progress
+from benchmarks.peers.protocol import FILL, FIT, Filled, Imputation, Interval, Stopwatch, ignore_progress, rounded_costs
 from benchmarks.plots import draw_ratios
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Result, Row, code_version, group_latest, latest
@@ -122,7 +122,8 @@ def run(kb: KB, options: KBOptions, fit: Fit, done: Sequence[Result], progress: 
                     filled = registry.fill(method, replace(imputation, report=report or ignore_progress))
             seconds = round(time.monotonic() - begun, 1)
             scored = score(masked, imputation.tasks, filled.answers)
-            yield _result(Path(kb.name).name, method, options, seed, scored, seconds, facts_of(filled))
+            result = _result(Path(kb.name).name, method, options, seed, scored, seconds, facts_of(filled))
+            yield replace(result, details=result.details | {"intervals": coverage(masked, filled.intervals)})
 
 
 def masked_entities(kb: KB, entities: Sequence[Entity], options: KBOptions, seed: int) -> Masked:
@@ -142,22 +143,46 @@ def masked_entities(kb: KB, entities: Sequence[Entity], options: KBOptions, seed
 
 def completed(imputation: Imputation, fit: Fit, progress: Progress) -> Filled:
     """What `kbdisk complete --fill all` writes for the cells."""
-    entities, begun = imputation.masked.entities, time.monotonic()
-    model = fit(entities, imputation.seed)
-    fit_seconds = time.monotonic() - begun
+    masked, stopwatch = imputation.masked, Stopwatch()
+    with stopwatch.phase(FIT):
+        model = fit(masked.entities, imputation.seed)
     trees: list[Any] = []
-    with progress.counting("completing") as report:
-        for completion in model.complete(entities, fill="all", watch=report):
+    intervals: list[Mapping[EntityPath, Any]] = []  # of each entity's filled values
+    with progress.counting("completing") as report, stopwatch.phase(FILL):
+        for completion in model.complete(masked.entities, fill="all", watch=report):
             trees.append(completion.tree() if completion.filled else completion.entity.tree)
-    answers = answers_of(imputation.masked, imputation.values, trees)
-    seconds = {FIT: fit_seconds, FILL: time.monotonic() - begun - fit_seconds}
+            intervals.append({path: filled.belief.interval for path, filled in completion.filled.items()})
+    answers = answers_of(masked, imputation.values, trees)
     facts = model.record.facts
-    return Filled(answers, seconds, {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts})
+    settings: dict[str, Any] = {name: facts[name] for name in ("steps", "seconds", "parameters") if name in facts}
+    return Filled(answers, stopwatch.seconds, settings, stopwatch.usage, intervals_of(masked, trees, intervals))
 
 
 def facts_of(filled: Filled) -> dict[str, Any]:
-    """The settings of a method, the versions of its packages, and the seconds of fitting and of filling."""
-    return {**filled.settings, **{name: round(seconds, 2) for name, seconds in filled.seconds.items()}}
+    """The settings of a method, the versions of its packages, the seconds of fitting and of filling, and what both used."""
+    return {**filled.settings, **rounded_costs(filled.seconds, filled.usage)}
+
+
+def intervals_of(
+    masked: Masked, trees: Sequence[Any], intervals: Sequence[Mapping[EntityPath, Any]]
+) -> dict[int, Interval]:
+    """The intervals of filled numbers, by the place of their cell. Dates are left out: their intervals are of a part."""
+    by_place: dict[int, Interval] = {}
+    for place, cell in enumerate(masked.cells):
+        _, half, kind = cell.property
+        interval = intervals[cell.entity].get(cell.path)
+        if isinstance(interval, Mapping):  # of a coordinate
+            interval = interval.get(half)
+        if kind == "number" and interval is not None and not isinstance(value_at(trees[cell.entity], cell.path), Date):
+            low, high = interval
+            by_place[place] = float(low), float(high)
+    return by_place
+
+
+def coverage(masked: Masked, intervals: Mapping[int, Interval]) -> dict[str, int]:
+    """How many hidden numbers have an interval, and how many of them are within theirs."""
+    covered = sum(low <= float(masked.cells[place].truth) <= high for place, (low, high) in intervals.items())
+    return {"of": len(intervals), "covered": covered}
 
 
 def answers_of(masked: Masked, values: Values, trees: Sequence[Any]) -> Answers:

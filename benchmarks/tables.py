@@ -7,9 +7,11 @@ bar if, rounded to the digits of the bar, it is no greater: .00806 is at .008, a
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from benchmarks.base import PAPERS, RANDOM, Table
 from benchmarks.results import OURS, Figure, Result, figures, latest
@@ -140,6 +142,25 @@ def dates_and_commits(results: Sequence[Result]) -> str:
         for commit, seeds in seeds_by_commit.items()
     ]
     return ", ".join(filter(None, [*days, *commits]))
+
+
+USAGE_HEADER = ("fit, CPU s", "fill, CPU s", "fit, MB", "fill, MB")
+NO_USAGE = ["", "", "", ""]
+MEMORY_NOTE = (
+    "CPU seconds are of all threads and of child processes. MB are the highest resident memory of the process in that phase: with "
+    "Python, the packages, and in the process of the benchmark all that it holds."
+)
+
+
+def usage_cells(took: Sequence[Mapping[str, Any]]) -> list[str]:
+    """CPU seconds of fitting and of filling, means of several runs, and the most memory of both; empty where not measured."""
+    cells = []
+    for name, of_runs in (("cpu", statistics.fmean), ("memory", max)):
+        for phase in ("fit", "fill"):
+            figures = [run[name][phase] for run in took if phase in run.get(name, {})]
+            digits = 1 if name == "cpu" else 0
+            cells.append(f"{of_runs(figures):,.{digits}f}" if figures else "")
+    return cells
 
 
 def _bar_cell(measure: Measure, name: str) -> list[str]:

@@ -5,6 +5,9 @@ set and are scored on test. With `validation` they are scored on validation, and
 judges learn from the real rows; they must reproduce the published scores (benchmarks.judge). The split is the published one, or is
 drawn anew for each seed.
 
+Beside the judges' scores stand scores of the rows themselves (benchmarks.row_scores), of each drawn set, and the CPU seconds and
+memory of fitting and of drawing. For the real rows these are scores of the rows for early stopping, which no method saw.
+
 In the tables more is better, and the score of real rows is the reference. Figures are means over all judges of all sets and seeds,
 with their standard deviation, as the published ones are.
 """
@@ -22,11 +25,20 @@ import numpy as np
 from benchmarks.base import PAPERS, Options, Table, of_model
 from benchmarks.judge import Parameters, parameters, scores
 from benchmarks.peers import registry
-from benchmarks.peers.protocol import FILL, FIT, Sampling, ignore_progress
+from benchmarks.peers.protocol import FILL, FIT, Sampling, Stopwatch, ignore_progress, rounded_costs
 from benchmarks.plots import save_plot
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Figure, Result, Row
-from benchmarks.tables import but_for, column_name, dates_and_commits, titled
+from benchmarks.row_scores import row_scores
+from benchmarks.tables import (
+    MEMORY_NOTE,
+    USAGE_HEADER,
+    but_for,
+    column_name,
+    dates_and_commits,
+    titled,
+    usage_cells,
+)
 from benchmarks.tabular_sets import Rows, TabularSet, chosen_sets, read_set
 from kbdisk.api.plots import COLOURS, GRID, INK, PALE
 from kbdisk.training.schedule import seconds_of
@@ -97,16 +109,24 @@ def run(options: Options, progress: Progress) -> Iterator[Result]:
 def _judge_real(table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress) -> Result:
     begun = time.monotonic()
     by_set = _judge(table, [table.train], tuned, options, progress, REAL)
-    return _result(table, options, REAL, by_set, seed=seed, seconds=round(time.monotonic() - begun, 1))
+    seconds = round(time.monotonic() - begun, 1)
+    details = {"row_scores": [row_scores(table, table.stop, seed)]}
+    return _result(table, options, REAL, by_set, details, seed=seed, seconds=seconds)
 
 
 def _judge_ours(table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress) -> Result:
-    trained, count = _train(table, options, seed, progress), _rows_of_a_set(table, options)
-    begun = time.monotonic()
-    drawn = [_draw(trained, table, count, seed, turn, progress) for turn in range(options.draws)]
-    seconds = time.monotonic() - begun
+    count, stopwatch = _rows_of_a_set(table, options), Stopwatch()
+    with stopwatch.phase(FIT):
+        trained = _train(table, options, seed, progress)
+    with stopwatch.phase(FILL):
+        drawn = [_draw(trained, table, count, seed, turn, progress) for turn in range(options.draws)]
     by_set = _judge(table, drawn, tuned, options, progress, f"seed {seed}")
-    details = {"samples": count, "per_second": round(count * len(drawn) / seconds, 1)}
+    details = {
+        "samples": count,
+        "per_second": round(count * len(drawn) / stopwatch.seconds[FILL], 1),
+        "row_scores": [row_scores(table, rows, seed) for rows in drawn],
+        "took": rounded_costs(stopwatch.seconds, stopwatch.usage),
+    }
     return of_model(_result(table, options, OURS, by_set, details, seed=seed), trained, options)
 
 
@@ -125,7 +145,12 @@ def _judge_peer(
     drawn = [sampled.rows.pick(places) for places in np.array_split(np.arange(total), options.draws)]
     by_set = _judge(table, drawn, tuned, options, progress, f"{peer}, seed {seed}")
     per_second = round(total / max(sampled.seconds[FILL], 1e-3), 1)
-    details = {"samples": count, "per_second": per_second, "took": {**sampled.settings, **sampled.seconds}}
+    details = {
+        "samples": count,
+        "per_second": per_second,
+        "row_scores": [row_scores(table, rows, seed) for rows in drawn],
+        "took": {**sampled.settings, **rounded_costs(sampled.seconds, sampled.usage)},
+    }
     budget = f" + {options.budget}" if options.budget else ""
     fit_seconds = round(sampled.seconds[FIT], 1)
     return _result(table, options, peer, by_set, details, seed=seed, told=budget, seconds=fit_seconds)
@@ -193,13 +218,15 @@ def _result(
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Two for each split and part: the scores, and how they came about."""
+    """For each split and part: the judges' scores, those of the rows themselves, and how they came about."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault(_split_and_part(result), []).append(result)
-    return [
-        table for key, group in groups.items() for table in (table_of_scores(group, *key), table_of_runs(group, *key))
-    ]
+    shown = []
+    for key, group in groups.items():
+        of_rows = table_of_rows(group, *key)
+        shown += [table_of_scores(group, *key), *([of_rows] if of_rows.rows else []), table_of_runs(group, *key)]
+    return shown
 
 
 def _split_and_part(result: Result) -> tuple[str, str]:
@@ -221,14 +248,55 @@ def table_of_scores(results: Sequence[Result], split: str, part: str) -> Table:
     return Table(titled("Synthetic tables", split, part), ["set", *columns, *published.values()], rows, notes)
 
 
-def table_of_runs(results: Sequence[Result], split: str, part: str) -> Table:
-    """A row for each set and method: by how many models, drawn sets and judges its score is, and what that took."""
+ROW_SCORES = {  # the heads of columns, and the names of the scores beneath
+    "C2ST": ("c2st",),
+    "Trend": ("trend",),
+    "closer to train": ("closer",),
+    "distance, of test": ("distance", "distance_of_test"),
+}
+ROWS_NOTES = (
+    "C2ST: the AUC of boosted trees that tell drawn rows from test rows, 0.5 at best. Trend: column pair trends of sdmetrics beside "
+    "train, 1 at best; few rows lower it. Closer to train: the share of rows whose closest record is of train and not of test, 0.5 at best. Distance: "
+    "of the closest record of train, the median; after it that of test rows.",
+    "real: the rows for early stopping, which no method saw, in the place of drawn ones.",
+    MEMORY_NOTE,
+)
+
+
+def table_of_rows(results: Sequence[Result], split: str, part: str) -> Table:
+    """A row for each set and method: scores of the drawn rows themselves, and what fitting and drawing used."""
     rows = []
+    for (name, column), group in _runs(results).items():
+        sets = [scores for result in group for scores in result.details.get("row_scores", ())]
+        if sets:
+            cells = [_mean_cell([[of_set[key] for of_set in sets] for key in keys]) for keys in ROW_SCORES.values()]
+            rows.append([name, column, *cells, *usage_cells([result.details.get("took", {}) for result in group])])
+    header = ["set", "method", *ROW_SCORES, *(head.replace("fill", "draw") for head in USAGE_HEADER)]
+    return Table(f"{titled('Synthetic tables', split, part)}: the rows themselves", header, rows, ROWS_NOTES)
+
+
+def _mean_cell(scores: Sequence[Sequence[float | None]]) -> str:
+    """The mean of each score over sets; nothing where it could not be computed."""
+    known = [[value for value in of_sets if value is not None] for of_sets in scores]
+    return ", ".join(f"{sum(values) / len(values):.3f}" for values in known if values)
+
+
+def _runs(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
+    """The latest results by their set and the name of their column."""
+    runs: dict[tuple[str, str], list[Result]] = {}
     for name in sorted({result.setting for result in results}):
         for column in by_column(results):
             group = [result for result in _latest(results) if (result.setting, _column(result)) == (name, column)]
             if group:
-                rows.append([name, column, *_run_cells(group), dates_and_commits(group)])
+                runs[name, column] = group
+    return runs
+
+
+def table_of_runs(results: Sequence[Result], split: str, part: str) -> Table:
+    """A row for each set and method: by how many models, drawn sets and judges its score is, and what that took."""
+    rows = [
+        [name, column, *_run_cells(group), dates_and_commits(group)] for (name, column), group in _runs(results).items()
+    ]
     header = [
         "set",
         "method",

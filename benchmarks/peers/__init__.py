@@ -23,6 +23,7 @@ class Peer(NamedTuple):
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
+    has_weights: bool = False  # pretrained ones, which the user has to have
 
 
 PEERS = {
@@ -72,6 +73,45 @@ PEERS = {
         ("ctgan", "torch"),
         requirements=CTGAN,
     ),
+    "ctabgan": Peer(
+        "CTAB-GAN: a conditional adversarial network of rows as images.",
+        frozenset({SAMPLES}),
+        ("torch", "scikit-learn"),
+        extra="sklearn",
+    ),
+    "ctabgan+": Peer(
+        "CTAB-GAN+: CTAB-GAN with a Wasserstein loss.",
+        frozenset({SAMPLES}),
+        ("torch", "scikit-learn"),
+        extra="sklearn",
+    ),
+    "hyperimpute": Peer(
+        "HyperImpute: chained equations that choose a model for each column.",
+        frozenset({FILLS}),
+        ("hyperimpute", "torch"),
+        requirements=(
+            TORCH,
+            "hyperimpute==0.1.17",
+            "scikit-learn==1.5.2",
+            "pandas>=2.2,<3",
+            "xgboost==2.1.4",
+            "lightgbm==4.5.0",
+        ),
+    ),
+    "tabpfn": Peer(
+        "TabPFN: a pretrained transformer that learns in context.",
+        frozenset({FILLS}),
+        ("tabpfn", "torch"),
+        requirements=(TORCH, "tabpfn==9.2.0"),
+        has_weights=True,
+    ),
+    "tabicl": Peer(
+        "TabICL: a pretrained transformer that learns in context.",
+        frozenset({FILLS}),
+        ("tabicl", "torch"),
+        requirements=(TORCH, "tabicl==2.2.0", "pandas>=2.2,<4"),
+        has_weights=True,
+    ),
     "utrees": Peer(
         "UnmaskingTrees: XGBoost draws each column from any subset of the others.",
         frozenset({FILLS}),
@@ -79,3 +119,8 @@ PEERS = {
         requirements=("utrees==0.3.0", "xgboost==3.2.0", "scikit-learn<1.7", "pandas>=2.2,<4"),
     ),
 }
+
+
+def module_name(name: str) -> str:
+    """The name of a peer's module in this folder."""
+    return name.replace("+", "_plus")

@@ -49,7 +49,7 @@ def fill(imputation: Imputation) -> Filled:
                 predicted = _boosted(task, table, imputation.seed, seconds, stopwatch)
                 answers.update(zip(task.cells, predicted, strict=True))
     imputation.report(len(tasks), len(tasks))
-    return Filled(answers, stopwatch.seconds, {"trees": TREES, "learning_rate": RATE, "depth": DEPTH})
+    return Filled(answers, stopwatch.seconds, {"trees": TREES, "learning_rate": RATE, "depth": DEPTH}, stopwatch.usage)
 
 
 def _boosted(task: Task, table: pandas.DataFrame, seed: int, seconds: float, stopwatch: Stopwatch) -> list[Scalar]:

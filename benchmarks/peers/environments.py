@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import PEERS
+from benchmarks.peers.in_context import weights_problem
 from kbdisk.atomic import write_bytes
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.locks import locked
@@ -119,5 +120,7 @@ def missing(name: str) -> str | None:
     peer = PEERS[name]
     if peer.requirements and not environment(name).versions:
         return f"expected its environment, got none. Say python -m benchmarks peers install {name}."
+    if peer.has_weights and (problem := weights_problem(name)):
+        return problem
     lacking = [package for package in peer.packages if package not in versions(name)]
     return f"expected {', '.join(lacking)}, got none. Install kbdisk[{peer.extra}]." if lacking else None

@@ -8,7 +8,7 @@
 and writes
 
     answer.csv      the asked columns of every row where cells are filled; all columns of new rows where rows are drawn
-    answer.json     seconds of fitting and filling, and settings; or the sentence that says what cannot be done
+    answer.json     seconds of fitting and filling, what both used, and settings; or the sentence that says what cannot be done
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from benchmarks.peers.usage import cpu_seconds, forget_peak, peak_megabytes
 
 if TYPE_CHECKING:
     import pandas
@@ -67,11 +69,16 @@ class Request:
 
 @dataclass
 class Clock:
-    """The time since a peer's packages were imported, and when its fitting ended."""
+    """The time since a peer's packages were imported, when its fitting ended, and what each phase used."""
 
     limit: float
     begun: float = field(default_factory=time.monotonic)
     fit_seconds: float = 0.0
+    cpu_begun: float = field(default_factory=cpu_seconds)  # of the present phase
+    usage: dict[str, dict[str, float]] = field(default_factory=lambda: {"cpu": {}, "memory": {}})
+
+    def __post_init__(self) -> None:
+        forget_peak()
 
     @property
     def elapsed(self) -> float:
@@ -84,8 +91,17 @@ class Clock:
         return max(0.0, self.limit - self.elapsed)
 
     def end_fit(self) -> None:
-        """Note the seconds of fitting; filling or drawing follows."""
+        """Note the seconds of fitting and what it used; filling or drawing follows."""
         self.fit_seconds = self.elapsed
+        self.end_phase("fit")
+
+    def end_phase(self, name: str) -> None:
+        """Note what a phase used."""
+        self.usage["cpu"][name] = cpu_seconds() - self.cpu_begun
+        if (peak := peak_megabytes()) is not None:
+            self.usage["memory"][name] = peak
+        self.cpu_begun = cpu_seconds()
+        forget_peak()
 
 
 def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int]]:
@@ -120,7 +136,9 @@ def serve(**works: Work) -> None:
     except CannotError as error:
         report: dict[str, Any] = {"cannot": str(error)}
     else:
-        answer.to_csv(folder / ANSWER, index=False)
+        clock.end_phase("fill")
         fit = clock.fit_seconds
-        report = {"seconds": {"fit": fit, "fill": clock.elapsed - fit}, "settings": settings}
+        seconds = {"fit": fit, "fill": clock.elapsed - fit}
+        report = {"seconds": seconds, "usage": clock.usage, "settings": settings}
+        answer.to_csv(folder / ANSWER, index=False)
     (folder / REPORT).write_text(json.dumps(report), "utf-8")

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.features import Features
 from benchmarks.masking import Masked, Scalar
 from benchmarks.peers.catboost import FEW_ROWS, MANY_LABELS, RATE
-from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation, by_hidden
+from benchmarks.peers.protocol import FIT, Budget, Filled, Imputation, Stopwatch, by_hidden
 from benchmarks.tasks import HELD_OUT, MAX_LABELS, MIN_ROWS, Task
 from kbdisk.entity import Path
 
@@ -32,7 +32,16 @@ def fill(imputation: Imputation) -> Filled:
     """The estimates of the last round; fitting and filling are one."""
     import sklearn.ensemble  # noqa: F401  # which takes seconds that are no part of the budget
 
-    budget, masked = Budget(imputation.seconds), imputation.masked
+    budget, stopwatch = Budget(imputation.seconds), Stopwatch()
+    with stopwatch.phase(FIT):
+        chained = _run_rounds(imputation, budget)
+    answers = {cell: value for imputer in chained for cell, value in imputer.estimates.items()}
+    return Filled(answers, stopwatch.seconds, {"rounds": ROUNDS, "trees": ROUND_TREES}, stopwatch.usage)
+
+
+def _run_rounds(imputation: Imputation, budget: Budget) -> list[_Chained]:
+    """The imputers of all properties after the last round."""
+    masked = imputation.masked
     features = Features(masked.entities, imputation.values)
     usable = [task for task in imputation.tasks if len(task.values) >= MIN_ROWS and len(set(task.values)) > 1]
     chained = [_Chained(task, masked, features, imputation.seed) for task in sorted(usable, key=by_hidden)]
@@ -46,8 +55,7 @@ def fill(imputation: Imputation) -> Filled:
             elif imputer.estimates and imputer.seconds <= left:
                 imputer.refit(left, chained)
     imputation.report(total, total)
-    answers = {cell: value for imputer in chained for cell, value in imputer.estimates.items()}
-    return Filled(answers, {FIT: budget.elapsed, FILL: 0.0}, {"rounds": ROUNDS, "trees": ROUND_TREES})
+    return chained
 
 
 class _Chained:

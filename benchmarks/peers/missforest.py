@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.entity_table import EntityTable
-from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation
+from benchmarks.peers.protocol import FIT, Budget, Filled, Imputation, Stopwatch
 from benchmarks.tasks import MIN_ROWS, Answers
 
 TREES, STEP = 100, 10  # of a forest; that are grown between two looks at the clock
@@ -28,7 +28,18 @@ def fill(imputation: Imputation) -> Filled:
     """The estimates of the last round in which they moved less than before."""
     import sklearn.ensemble  # noqa: F401  # which takes seconds that are no part of the budget
 
-    budget, table = Budget(imputation.seconds), EntityTable.of(imputation)
+    budget, stopwatch = Budget(imputation.seconds), Stopwatch()
+    with stopwatch.phase(FIT):
+        table = EntityTable.of(imputation)
+        filled, rounds = _run_rounds(imputation, table, budget)
+    answers: Answers = {}
+    for column, values in filled.items():
+        answers.update(table.answers(imputation, column, values.tolist()))
+    return Filled(answers, stopwatch.seconds, {"rounds": rounds, "trees": TREES}, stopwatch.usage)
+
+
+def _run_rounds(imputation: Imputation, table: EntityTable, budget: Budget) -> tuple[dict[int, Matrix], int]:
+    """(N,) the estimates of each asked column after the last round that improved them, and the number of rounds."""
     columns = sorted(table.tasks, key=lambda column: int(table.is_missing(column).sum()))
     columns = [column for column in columns if (~table.is_missing(column)).sum() >= MIN_ROWS]
     matrix, movement, rounds, last = _first_fill(table), np.inf, 0, 0.0
@@ -49,10 +60,7 @@ def fill(imputation: Imputation) -> Filled:
             break
         filled, matrix, movement, rounds = filled | estimates, improved, moved, rounds + 1
         last = budget.elapsed - before
-    answers: Answers = {}
-    for column, values in filled.items():
-        answers.update(table.answers(imputation, column, values.tolist()))
-    return Filled(answers, {FIT: budget.elapsed, FILL: 0.0}, {"rounds": rounds, "trees": TREES})
+    return filled, rounds
 
 
 def _first_fill(table: EntityTable) -> Matrix:

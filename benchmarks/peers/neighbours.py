@@ -39,7 +39,9 @@ def fill(imputation: Imputation) -> Filled:
     with stopwatch.phase(FILL):
         answers = _fill(imputation, search, k_by_column, budget)
     names = search.table.names
-    return Filled(answers, stopwatch.seconds, {"k": {names[column]: k for column, k in k_by_column.items()}})
+    return Filled(
+        answers, stopwatch.seconds, {"k": {names[column]: k for column, k in k_by_column.items()}}, stopwatch.usage
+    )
 
 
 def _fill(imputation: Imputation, search: _Search, k_by_column: dict[int, int], budget: Budget) -> Answers:

@@ -43,7 +43,7 @@ def fill(name: str, imputation: Imputation) -> Filled:
     for column in table.tasks:
         filled = [_value(row[columns[column]]) for row in answer]
         answers.update(table.answers(imputation, column, filled))
-    return Filled(answers, report["seconds"], report["settings"])
+    return Filled(answers, report["seconds"], report["settings"], report["usage"])
 
 
 def _value(text: str) -> float:
@@ -78,6 +78,7 @@ def sample(name: str, sampling: Sampling) -> Sampled:
         ),
         report["seconds"],
         report["settings"],
+        report["usage"],
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.masking import Masked, Values
+from benchmarks.peers.usage import cpu_seconds, forget_peak, peak_megabytes
 from benchmarks.progress import Report
 from benchmarks.tasks import Answers, Task, tasks_of
 from kbdisk.errors import KBDiskError
@@ -25,7 +26,11 @@ from kbdisk.errors import KBDiskError
 if TYPE_CHECKING:
     from benchmarks.tabular_sets import Rows, TabularSet
 
-FIT, FILL = "fit", "fill"
+FIT, FILL = "fit", "fill"  # phases; drawing of rows counts as the second
+CPU, MEMORY = "cpu", "memory"  # what phases use: seconds of CPU time, megabytes of memory at its peak
+
+Usage = Mapping[str, Mapping[str, float]]  # of CPU and MEMORY: phase -> figure; empty where it was not measured
+Interval = tuple[float, float]
 
 
 class PeerError(KBDiskError):
@@ -56,11 +61,16 @@ class Imputation:
 
 @dataclass(frozen=True)
 class Filled:
-    """The values of hidden cells, the seconds of fitting and of filling, and the settings that were used."""
+    """The values of hidden cells, the seconds of fitting and of filling, and the settings that were used.
+
+    Intervals are of hidden numbers, by the place of their cell: with 90 % probability the number lies within.
+    """
 
     answers: Answers
     seconds: Mapping[str, float] = field(default_factory=dict)  # FIT and FILL
     settings: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=dict)
+    intervals: Mapping[int, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,7 @@ class Sampled:
     rows: Rows
     seconds: Mapping[str, float]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,19 +112,32 @@ class Budget:
 
 
 class Stopwatch:
-    """The seconds spent in each phase."""
+    """The seconds spent in each phase, and what it used."""
 
     def __init__(self) -> None:
         self.seconds = {FIT: 0.0, FILL: 0.0}
+        self.usage: dict[str, dict[str, float]] = {CPU: {FIT: 0.0, FILL: 0.0}, MEMORY: {}}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds within to a phase."""
-        begun = time.monotonic()
+        """Add the seconds within to a phase; its memory is the highest of all its parts."""
+        begun, cpu_begun = time.monotonic(), cpu_seconds()
+        forget_peak()
         try:
             yield
         finally:
             self.seconds[name] += time.monotonic() - begun
+            self.usage[CPU][name] += cpu_seconds() - cpu_begun
+            if (peak := peak_megabytes()) is not None:
+                self.usage[MEMORY][name] = max(peak, self.usage[MEMORY].get(name, 0.0))
+
+
+def rounded_costs(seconds: Mapping[str, float], usage: Usage) -> dict[str, Any]:
+    """Seconds, and what was used, as results store them."""
+    return {
+        **{phase: round(value, 2) for phase, value in seconds.items()},
+        **{name: {phase: round(value, 2) for phase, value in of.items()} for name, of in usage.items()},
+    }
 
 
 def by_hidden(task: Task) -> int:

@@ -25,7 +25,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from benchmarks.peers.entity_table import MISSING, EntityTable
-from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation, Sampled, Sampling
+from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation, Sampled, Sampling, Stopwatch
 from benchmarks.tasks import Answers
 
 TRAINING_SHARE = 0.5  # of the time
@@ -50,57 +50,61 @@ class Settings:
 
 def sample(sampling: Sampling) -> Sampled:
     """Rows like those of a table."""
-    budget, table = Budget(sampling.seconds), sampling.table
+    budget, stopwatch, table = Budget(sampling.seconds), Stopwatch(), sampling.table
     train = table.train
     P, Q = train.numbers.shape[1], train.categories.shape[1]
-    coded = [np.unique(train.categories[:, column], return_inverse=True) for column in range(Q)]
-    numbers, codes = [train.numbers.astype(np.float64)], [codes for _, codes in coded]
-    sizes = [len(known) for known, _ in coded]
-    classes = np.zeros(len(train), dtype=np.int64) if table.is_regression else train.target.astype(np.int64)
-    if table.is_regression:
-        numbers.append(train.target.astype(np.float64)[:, None])
-    matrix = np.concatenate(numbers, 1)
-    columns = _Columns(matrix, np.stack(codes, 1) if codes else np.empty((len(train), 0), dtype=np.int64), sizes)
-    diffusion = _Diffusion(columns, int(classes.max()) + 1, Settings(), sampling.seed)
-    steps = diffusion.fit(columns.rows, torch.from_numpy(classes), budget, sampling.report)
-    fit_seconds = budget.elapsed
+    with stopwatch.phase(FIT):
+        coded = [np.unique(train.categories[:, column], return_inverse=True) for column in range(Q)]
+        numbers, codes = [train.numbers.astype(np.float64)], [codes for _, codes in coded]
+        sizes = [len(known) for known, _ in coded]
+        classes = np.zeros(len(train), dtype=np.int64) if table.is_regression else train.target.astype(np.int64)
+        if table.is_regression:
+            numbers.append(train.target.astype(np.float64)[:, None])
+        matrix = np.concatenate(numbers, 1)
+        columns = _Columns(matrix, np.stack(codes, 1) if codes else np.empty((len(train), 0), dtype=np.int64), sizes)
+        diffusion = _Diffusion(columns, int(classes.max()) + 1, Settings(), sampling.seed)
+        steps = diffusion.fit(columns.rows, torch.from_numpy(classes), budget, sampling.report)
     drawn, classes_drawn = [], []
-    for begin in range(0, sampling.count, BLOCK):
-        count = min(BLOCK, sampling.count - begin)
-        picked = torch.from_numpy(classes)[torch.randint(len(classes), (count,), generator=diffusion.draw)]
-        drawn.append(diffusion.sample(picked))
-        classes_drawn.append(picked)
+    with stopwatch.phase(FILL):
+        for begin in range(0, sampling.count, BLOCK):
+            count = min(BLOCK, sampling.count - begin)
+            picked = torch.from_numpy(classes)[torch.randint(len(classes), (count,), generator=diffusion.draw)]
+            drawn.append(diffusion.sample(picked))
+            classes_drawn.append(picked)
     values, labels = columns.restored(torch.cat(drawn))
     target = values[:, P] if table.is_regression else torch.cat(classes_drawn).numpy()
     categories = [known[labels[:, column]] for column, (known, _) in enumerate(coded)]
     rows = table.drawn_rows(
         values[:, :P], np.stack(categories, 1) if categories else np.empty((len(values), 0), dtype=str), target
     )
-    return Sampled(rows, {FIT: fit_seconds, FILL: budget.elapsed - fit_seconds}, {"steps": steps})
+    return Sampled(rows, stopwatch.seconds, {"steps": steps}, stopwatch.usage)
 
 
 def fill(imputation: Imputation) -> Filled:
     """The median of several draws of each hidden cell, or their most frequent label."""
-    budget = Budget(imputation.seconds)
-    table = EntityTable.of(imputation)
-    if budget.share(1) <= 0 or not table.tasks:
-        return Filled({})
-    columns = _Columns(table.numbers, table.codes, [len(labels) for labels in table.categories])
-    diffusion = _Diffusion(columns, 1, Settings(), imputation.seed)
-    steps = diffusion.fit(columns.rows, torch.zeros(len(columns.rows), dtype=torch.int64), budget, imputation.report)
-    fit_seconds = budget.elapsed
+    budget, stopwatch = Budget(imputation.seconds), Stopwatch()
+    with stopwatch.phase(FIT):
+        table = EntityTable.of(imputation)
+        if budget.share(1) <= 0 or not table.tasks:
+            return Filled({})
+        columns = _Columns(table.numbers, table.codes, [len(labels) for labels in table.categories])
+        diffusion = _Diffusion(columns, 1, Settings(), imputation.seed)
+        no_class = torch.zeros(len(columns.rows), dtype=torch.int64)
+        steps = diffusion.fit(columns.rows, no_class, budget, imputation.report)
     asked = sorted({cell.entity for cell in imputation.masked.cells})
     given = columns.rows[torch.tensor(asked)]
     numbers: list[NDArray[np.float64]] = []
     codes: list[NDArray[np.int64]] = []
-    repeats, last = diffusion.affordable_repeats(given[:BLOCK], budget.share(1) * BLOCK / max(len(given), BLOCK)), 0.0
-    while len(numbers) < DRAWS and (not numbers or budget.share(1) >= last):
-        before = budget.elapsed
-        drawn = torch.cat([diffusion.inpaint(block, repeats) for block in given.split(BLOCK)])
-        values, labels = columns.restored(drawn)
-        numbers.append(values)
-        codes.append(labels)
-        last = budget.elapsed - before
+    with stopwatch.phase(FILL):
+        repeats = diffusion.affordable_repeats(given[:BLOCK], budget.share(1) * BLOCK / max(len(given), BLOCK))
+        last = 0.0
+        while len(numbers) < DRAWS and (not numbers or budget.share(1) >= last):
+            before = budget.elapsed
+            drawn = torch.cat([diffusion.inpaint(block, repeats) for block in given.split(BLOCK)])
+            values, labels = columns.restored(drawn)
+            numbers.append(values)
+            codes.append(labels)
+            last = budget.elapsed - before
     answers: Answers = {}
     P = table.numbers.shape[1]
     for column in table.tasks:
@@ -110,8 +114,8 @@ def fill(imputation: Imputation) -> Filled:
         else:
             filled[asked] = _most_frequent(np.stack([labels[:, column - P] for labels in codes], 1))
         answers.update(table.answers(imputation, column, filled.tolist()))
-    seconds = {FIT: fit_seconds, FILL: budget.elapsed - fit_seconds}
-    return Filled(answers, seconds, {"steps": steps, "draws": len(numbers), "repeats": repeats})
+    settings = {"steps": steps, "draws": len(numbers), "repeats": repeats}
+    return Filled(answers, stopwatch.seconds, settings, stopwatch.usage)
 
 
 def _most_frequent(codes: NDArray[np.int64]) -> NDArray[np.int64]:

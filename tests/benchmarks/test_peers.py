@@ -13,15 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks.judge import scores
 from benchmarks.kb import score
 from benchmarks.masking import mask
-from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, outside, registry
+from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, module_name, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
-from benchmarks.peers.protocol import Budget, Filled, Imputation, PeerError, Sampling
+from benchmarks.peers.in_context import WEIGHTS
+from benchmarks.peers.protocol import CPU, FILL, FIT, MEMORY, Budget, Filled, Imputation, PeerError, Sampling, Stopwatch
+from benchmarks.peers.usage import FORGET
 from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
@@ -34,7 +37,8 @@ HARD = {"tabularargn"}  # 120 rows are too few for it to beat the constant
 SLOW = {"tabddpm"}  # 800 steps here
 QUICK = [name for name in IN_THIS_PROCESS if name not in SLOW]
 SAMPLERS = registry.able(SAMPLES)
-HARD_SAMPLERS = {"ctgan", "tvae"}  # 300 rows are too few for them
+HARD_SAMPLERS = {"ctgan", "tvae", "ctabgan", "ctabgan+"}  # 300 rows are too few for them
+CTABGANS = ("ctabgan", "ctabgan+")
 JUDGE = {"learning_rate": 0.3, "depth": 3, "iterations": 40, "early_stopping_rounds": 10, "od_pval": 0.001}
 SETS = {"price": {"task_type": "regression"}, "dear": {"task_type": "binclass"}}
 
@@ -63,14 +67,13 @@ def skip_if_missing(name: str) -> None:
 
 @pytest.fixture(autouse=True)
 def few_steps(request):
-    """Tests of TabDDPM train it for 800 steps in place of 5,000."""
-    if "tabddpm" not in request.node.name:
-        yield
-        return
-    from benchmarks.peers import tabddpm
+    """Tests of TabDDPM train it for 800 steps in place of 5,000, those of CTAB-GAN for 20."""
+    from benchmarks.peers import ctabgan, ctabgan_plus, tabddpm
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabddpm, "Settings", partial(tabddpm.Settings, steps=800))
+        for module in (ctabgan, ctabgan_plus):
+            patch.setattr(module, "Settings", partial(ctabgan.Settings, steps=20))
         yield
 
 
@@ -79,13 +82,24 @@ def few_steps(request):
 
 def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row():
     for name, peer in PEERS.items():
-        text = (CHECKOUT / "benchmarks" / "peers" / f"{name}.py").read_text()
+        text = (CHECKOUT / "benchmarks" / "peers" / f"{module_name(name)}.py").read_text()
         assert peer.summary.endswith(".")
         assert peer.abilities
         assert ("serve(" in text) == bool(peer.requirements)
     files = {file.stem for file in (CHECKOUT / "benchmarks" / "peers").glob("*.py")}
-    others = {"__init__", "protocol", "registry", "environments", "exchange", "outside", "entity_table", "command"}
-    assert files == {*PEERS} | others
+    others = {
+        "__init__",
+        "protocol",
+        "registry",
+        "environments",
+        "exchange",
+        "outside",
+        "entity_table",
+        "command",
+        "usage",
+        "in_context",
+    }
+    assert files == {*map(module_name, PEERS)} | others
 
 
 def test_listing_the_peers_imports_none_of_them():
@@ -194,7 +208,7 @@ def foreign(tmp_path, monkeypatch) -> str:
     """The name of a peer in an environment of its own: a row, a file, and a Python."""
     peers = CHECKOUT / "benchmarks" / "peers"
     (tmp_path / "benchmarks" / "peers").mkdir(parents=True)
-    for file in (peers.parent / "__init__.py", peers / "__init__.py", peers / "exchange.py"):
+    for file in (peers.parent / "__init__.py", *(peers / f"{name}.py" for name in ("__init__", "exchange", "usage"))):
         shutil.copyfile(file, tmp_path / file.relative_to(CHECKOUT))
     (tmp_path / "benchmarks" / "peers" / "foreign.py").write_text(FOREIGN)
     environment = Environment("foreign", ("some==1",))
@@ -254,7 +268,7 @@ def test_a_peer_is_asked_by_plain_files_and_answers_by_plain_files(tmp_path, mon
     report = served(tmp_path, monkeypatch, fill=fill)
     assert (tmp_path / ANSWER).read_text().split() == ["n0", "1.5", "9.0", "2.0"]
     assert report["settings"] == {"rounds": 1}
-    assert report["seconds"].keys() == {"fit", "fill"}
+    assert report["seconds"].keys() == report["usage"]["cpu"].keys() == {"fit", "fill"}
 
 
 def test_rows_are_filled_block_by_block_and_the_first_block_in_any_case():
@@ -308,7 +322,7 @@ def test_a_peer_learns_what_follows_from_another_value(name):
     found = ratios(imputation, filled)
     if name not in HARD:
         assert all(found[column] < 0.5 for column in "abc"), found
-    assert filled.seconds.keys() == {"fit", "fill"}
+    assert filled.seconds.keys() == filled.usage["cpu"].keys() == {"fit", "fill"}
     assert filled.settings["versions"].keys() == set(PEERS[name].packages)
 
 
@@ -400,7 +414,7 @@ def test_smote_refuses_a_class_of_one_row_and_a_table_without_numbers():
         registry.sample("smote", Sampling(labels_alone, 50))
 
 
-@pytest.mark.parametrize("name", ["ctgan", "tvae"])
+@pytest.mark.parametrize("name", ["ctgan", "tvae", *CTABGANS])
 @pytest.mark.slow
 def test_a_peer_that_trains_to_draw_says_that_it_needs_time(name):
     skip_if_missing(name)
@@ -408,6 +422,138 @@ def test_a_peer_that_trains_to_draw_says_that_it_needs_time(name):
         registry.sample(name, Sampling(made_set("dear"), 50, 0.0))
 
 
+def skewed(count: int = 500) -> np.ndarray:
+    return np.exp(np.random.default_rng(0).normal(3, 1.5, count))
+
+
+def test_codes_of_ctabgan_give_back_the_values():
+    from benchmarks.peers import ctabgan
+
+    draw = np.random.default_rng(0)
+    normal = draw.normal(size=500)
+    columns = {"normal": normal, "skewed": skewed(), "many zeros": np.where(draw.random(500) < 0.4, 0, normal)}
+    settings = ctabgan.Settings()
+    for name, values in columns.items():
+        for encode in (ctabgan.encode_by_modes, ctabgan.encode_simple_or_by_modes):
+            column = encode(values, settings, 0)
+            part = torch.from_numpy(column.encode())
+            assert part.shape == (500, sum(span.width for span in column.spans))
+            near = np.abs(column.decode(part) - values) < 1e-6 * np.ptp(values)
+            assert near.mean() > 0.97, name  # a number four deviations from its mode is cut
+
+
+def test_a_value_of_many_rows_is_a_mode_of_its_own_and_a_long_tail_is_taken_by_its_logarithm():
+    from benchmarks.peers import ctabgan
+
+    draw, settings = np.random.default_rng(0), ctabgan.Settings()
+    values = np.where(draw.random(500) < 0.4, 0.0, draw.normal(5, 1, 500))
+    mixed = ctabgan.encode_by_modes(values, settings, 0)
+    assert mixed.number.restored(mixed.special).tolist() == [0.0]
+    assert (mixed.encode()[values == 0, :2] == [0, 1]).all()
+    assert ctabgan.encode_by_modes(skewed(), settings, 0).number.shift == 0
+    assert mixed.number.shift is None
+    simple = ctabgan.encode_simple_or_by_modes(draw.normal(size=500), settings, 0)
+    assert [span.width for span in simple.spans] == [1]
+
+
+def test_conditions_of_ctabgan_are_met_by_their_rows():
+    from benchmarks.peers import ctabgan
+
+    columns = [ctabgan._Label(np.array(["a"] * 90 + ["b"] * 9 + ["c"])), ctabgan._Label(np.arange(100) % 2)]
+    rows = torch.from_numpy(np.concatenate([column.encode() for column in columns], 1).astype(np.float32))
+    conditions = ctabgan._Conditions(rows, columns)
+    condition, part, option, picked = conditions.balanced(2000)
+    assert condition.shape == (2000, 5)
+    assert (condition.sum(1) == 1).all()
+    assert ((condition * picked).sum(1) == 1).all()
+    assert (condition.argmax(1) == option + 3 * part).all()
+    share = (condition[part == 0].argmax(1) == 2).float().mean().item()
+    wanted = np.log(2) / (np.log(91) + np.log(10) + np.log(2))
+    assert abs(share - wanted) < 4 * np.sqrt(wanted / 1000)
+    rare = conditions.as_in_train(5000)[:, 2].mean().item()
+    assert abs(rare - 0.005) < 4 * np.sqrt(0.005 / 5000)
+
+
+def test_ctabgan_draws_from_columns_of_numbers_alone_and_of_labels_alone():
+    table = made_set("price", 40)
+    none = np.empty((40, 0))
+    numbers_alone = replace(table, train=replace(table.train, categories=none.astype(str)))
+    labels_alone = replace(made_set("dear", 40), train=replace(made_set("dear", 40).train, numbers=none))
+    for name in CTABGANS:
+        skip_if_missing(name)
+        for wanted in (numbers_alone, labels_alone):
+            rows = registry.sample(name, Sampling(wanted, 30)).rows
+            assert (rows.numbers.shape[1], rows.categories.shape[1], len(rows)) == (
+                wanted.train.numbers.shape[1], wanted.train.categories.shape[1], 30
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CTABGANS)
+def test_ctabgan_refuses_few_rows(name):
+    skip_if_missing(name)
+    with pytest.raises(PeerError, match="expected 10 rows or more to learn from, got 4"):
+        registry.sample(name, Sampling(made_set("price", 4), 50))
+
+
+# ---------------------------------------------------------------- peers with weights
+
+
+MAKE_TABICL_WEIGHTS = """
+import sys, torch
+from tabicl._model.tabicl import TabICL
+
+torch.manual_seed(0)
+small = dict(embed_dim=16, col_num_blocks=1, col_nhead=2, col_num_inds=4, row_num_blocks=1, row_nhead=2, icl_num_blocks=1, icl_nhead=2)
+for kind, classes in (("classifier", 10), ("regressor", 0)):
+    config = dict(small, max_classes=classes)
+    torch.save({"config": config, "state_dict": TabICL(**config).state_dict()}, f"{sys.argv[1]}/tiny-{kind}.ckpt")
+"""
+
+
+@pytest.mark.slow
+def test_tabicl_fills_with_weights_of_the_users(tmp_path, monkeypatch):
+    """Random weights: they fill, they do not learn."""
+    environment = environments.environment("tabicl")
+    if not environment.versions:
+        pytest.skip("tabicl: its environment is not installed")
+    (tmp_path / "tabicl").mkdir()
+    environment.run("-c", MAKE_TABICL_WEIGHTS, tmp_path / "tabicl")
+    monkeypatch.setenv(WEIGHTS, str(tmp_path))
+    assert missing("tabicl") is None
+    first, again = (registry.fill("tabicl", imputation_of()) for _ in range(2))
+    assert first.answers == again.answers
+    assert first.settings["columns"] == 4
+    assert first.answers
+
+
+@pytest.mark.parametrize("name", [name for name, peer in PEERS.items() if peer.has_weights])
+def test_a_peer_without_weights_is_refused_with_what_to_do(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(Environment, "versions", {name: "1", "torch": "2"})
+    monkeypatch.delenv(WEIGHTS, raising=False)
+    with pytest.raises(ConfigError, match=f"{name}: expected a folder of weights in {WEIGHTS}, got none"):
+        registry.refuse([name], FILLS, "--only")
+    monkeypatch.setenv(WEIGHTS, str(tmp_path))
+    with pytest.raises(ConfigError, match=r"got 0 \*classifier\*, 0 \*regressor\*\. Put its weights there"):
+        registry.refuse([name], FILLS, "--only")
+    (tmp_path / name).mkdir()
+    for kind in ("classifier", "regressor"):
+        (tmp_path / name / f"v1-{kind}.ckpt").touch()
+    assert missing(name) is None
+
+
 def test_a_budget_without_a_limit_has_time_for_all():
     assert Budget(None).share(7) == float("inf")
     assert Budget(0.0).share(7) == 0
+
+
+def test_a_stopwatch_notes_what_each_phase_used():
+    stopwatch = Stopwatch()
+    with stopwatch.phase(FIT):
+        held = np.ones(10_000_000)  # 80 MB
+    assert held.sum() == len(held)
+    del held
+    with stopwatch.phase(FILL):
+        pass
+    assert stopwatch.usage[CPU][FIT] > stopwatch.usage[CPU][FILL] >= 0
+    if FORGET.exists():
+        assert stopwatch.usage[MEMORY][FIT] > stopwatch.usage[MEMORY][FILL] + 40

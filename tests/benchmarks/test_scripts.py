@@ -39,6 +39,18 @@ def test_a_run_goes_on_with_its_own_results_alone(tmp_path):
     assert len((tmp_path / "comparison.jsonl").read_text().splitlines()) == 1
 
 
+def test_the_comparison_shows_what_methods_used_and_how_many_numbers_are_within_their_intervals():
+    from benchmarks.comparison import tables
+
+    old = result("catboost", 0.6, 0.3)
+    took = {"fit": 7.0, "fill": 2.0, "cpu": {"fit": 6.5, "fill": 1.25}, "memory": {"fit": 812.4, "fill": 900.0}}
+    new = result("ours", 0.5, 0.4, details={**old.details, "took": took, "intervals": {"of": 200, "covered": 177}})
+    errors, uses, *_ = tables([old, new])
+    assert [row[6] for row in errors.rows] == ["88% of 200", ""]
+    assert uses.header == ["source", "budget", "method", "fit, CPU s", "fill, CPU s", "fit, MB", "fill, MB"]
+    assert uses.rows == [["kb", "10 s", "ours", "6.5", "1.2", "812", "900"], ["kb", "10 s", "catboost", "", "", "", ""]]
+
+
 def test_the_comparison_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
     from benchmarks.comparison import plot, tables
 

@@ -16,7 +16,7 @@ from benchmarks.judge import macro_f1, parameters, r2, scores
 from benchmarks.peers.environments import missing
 from benchmarks.progress import Progress
 from benchmarks.results import Result, Row
-from benchmarks.tabular import PUBLISHED, by_column, table_of_runs, table_of_scores
+from benchmarks.tabular import PUBLISHED, by_column, table_of_rows, table_of_runs, table_of_scores
 from benchmarks.tabular_sets import chosen_sets, read_set, sets, snapped
 from kbdisk.errors import ConfigError, LoadError
 
@@ -273,6 +273,8 @@ def test_a_peer_draws_rows_that_are_judged_as_ours_are(folder, tmp_path):
     assert [len(scores) for scores in smote.details["scores"]] == [2, 2]
     assert smote.details["samples"] == 90
     assert smote.details["took"]["versions"]
+    assert smote.details["took"]["cpu"].keys() == {"fit", "fill"}
+    assert len(smote.details["row_scores"]) == 2
     assert [row[1] for row in table_of_runs([real, smote], PAPERS, "test").rows] == ["real", "smote"]
     assert real.rows[0].value > smote.rows[0].value > 0.5
 
@@ -307,6 +309,20 @@ def test_a_table_pools_all_judges_and_tells_which_sets_are_below():
     assert table.notes[0] == "ours, default: at or above the best in 0 of 2; further below: abalone, house."
     assert table.notes[1] == "real: at most 0.0002 from the published figures."
     assert table.notes[2] == "± is the standard deviation over all judges of all drawn sets; more is better."
+
+
+def test_scores_of_rows_are_means_over_sets_and_results_without_them_are_left_out():
+    scores = {"c2st": 0.6, "trend": None, "closer": 0.5, "distance": 0.01, "distance_of_test": 0.02}
+    drawn = [scores, scores | {"c2st": 0.7, "trend": 0.9}]
+    took = {"cpu": {"fit": 60.0, "fill": 1.25}, "memory": {"fit": 500.0, "fill": 1600.0}}
+    new = replace(
+        RESULTS[1], method="smote", preset="", details=RESULTS[1].details | {"row_scores": drawn, "took": took}
+    )
+    table = table_of_rows([*RESULTS, new], PAPERS, "test")
+    assert table.rows == [
+        ["abalone", "smote", "0.650", "0.900", "0.500", "0.010, 0.020", "60.0", "1.2", "500", "1,600"]
+    ]
+    assert [shown.title for shown in tabular.tables(RESULTS)] == ["Synthetic tables", "Synthetic tables: how"]
 
 
 def test_how_each_set_was_drawn_and_judged_is_told():
