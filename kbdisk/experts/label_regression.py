@@ -132,27 +132,35 @@ def fit(
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
-    by_size = sorted(examples.training.items(), key=lambda item: -len(item[1]))
+    by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
     tasks: dict[int, Task] = {}
 
-    def in_turn(step: Callable[[int, Examples], Task | None], share: float, done: int) -> None:
-        """One step of each slot, the one with most values first, within a share of the time that is left."""
+    def in_turn(
+        slots: Sequence[tuple[int, Examples]], step: Callable[[int, Examples], Task | None], share: float, done: int
+    ) -> None:
+        """One step of each slot within a share of the time that is left."""
         until = math.inf if end is None else time.monotonic() + share * (end - time.monotonic())
-        for number, (slot, values) in enumerate(by_size):
+        for number, (slot, values) in enumerate(slots):
             left = until - time.monotonic()
             if left <= 0:
                 break
-            seconds = None if end is None else left / (len(by_size) - number)
+            seconds = None if end is None else left / (len(slots) - number)
             task = step(slot, values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed))
             if task is not None:
                 tasks[slot] = task
-            report(done + number + 1, 2 * len(by_size))
+            report(done + number + 1, 2 * len(slots))
 
     def with_inputs(slot: int, values: Examples) -> Task | None:
         return tasks[slot].with_inputs(slot, values, examples.features, config, seed) if slot in tasks else None
 
-    in_turn(lambda slot, values: Task.of_evidence(slot, values, examples.features, config), EVIDENCE_SHARE, 0)
-    in_turn(with_inputs, 1.0, len(by_size))
+    # Evidence of properties with many values gains most; inputs of those with few cost least.
+    in_turn(
+        by_size[::-1],
+        lambda slot, values: Task.of_evidence(slot, values, examples.features, config),
+        EVIDENCE_SHARE,
+        0,
+    )
+    in_turn(by_size, with_inputs, 1.0, len(by_size))
     experts = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
         for slot, task in sorted(tasks.items())
