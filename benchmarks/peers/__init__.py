@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FILLS, SAMPLES = "fills", "samples"
+FILLS, SAMPLES, TEXTS = "fills", "samples", "texts"  # TEXTS: what fills writes texts, too
 TORCH = "torch>=2.6,<2.14"
 CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
 
@@ -19,10 +19,15 @@ class Peer(NamedTuple):
     """What is known of a peer before it is imported."""
 
     summary: str
-    abilities: frozenset[str]  # FILLS, SAMPLES
+    abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
+
+
+def module_name(name: str) -> str:
+    """The module of a peer."""
+    return f"benchmarks.peers.{name.replace('-', '_')}"
 
 
 PEERS = {
@@ -61,6 +66,11 @@ PEERS = {
     "tabddpm": Peer(
         "TabDDPM: Gaussian and multinomial diffusion with an MLP; fills by inpainting.",
         frozenset({FILLS, SAMPLES}),
+        ("torch",),
+    ),
+    "lm-scratch": Peer(
+        "The paper's decoder-only transformer, trained from scratch on entities as tokens.",
+        frozenset({FILLS, TEXTS}),
         ("torch",),
     ),
     "tvae": Peer(

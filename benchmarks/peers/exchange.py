@@ -44,6 +44,7 @@ class Request:
     seconds: float | None = None  # None: no limit
     asked: list[str] = field(default_factory=list)  # columns with cells to fill
     rows: list[int] = field(default_factory=list)  # with cells to fill
+    train_count: int = 0  # where cells are filled: rows to learn from, the first ones
     count: int = 0  # rows to draw
     target: str = ""  # where rows are drawn: the column that is to be predicted from the others
 

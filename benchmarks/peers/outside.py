@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers import module_name
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import CHECKOUT, environment, last_line
 from benchmarks.peers.exchange import ANSWER, REPORT, TABLE, Request
@@ -34,7 +35,9 @@ def fill(name: str, imputation: Imputation) -> Filled:
     if not asked:
         return Filled({})
     asked_rows = sorted({cell.entity for cell in imputation.masked.cells})
-    request = Request("fill", numbers, labels, imputation.seed, imputation.seconds, asked, asked_rows)
+    request = Request(
+        "fill", numbers, labels, imputation.seed, imputation.seconds, asked, asked_rows, table.train_count
+    )  # fmt: skip
     texts = [["" if np.isnan(value) else repr(value) for value in row] for row in table.numbers.tolist()]
     codes = [["" if code == MISSING else f"k{code}" for code in row] for row in table.codes.tolist()]
     rows = [number_cells + code_cells for number_cells, code_cells in zip(texts, codes, strict=True)]
@@ -95,7 +98,7 @@ def ask(name: str, request: Request, rows: Iterable[Sequence[str]]) -> tuple[lis
             writer = csv.writer(stream)
             writer.writerow([*request.numbers, *request.labels])
             writer.writerows(rows)
-        command = [str(environment(name).python), "-m", f"benchmarks.peers.{name}", folder]
+        command = [str(environment(name).python), "-m", module_name(name), folder]
         limit = None if request.seconds is None else LATEST * request.seconds + START
         try:
             done = subprocess.run(

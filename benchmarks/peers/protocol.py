@@ -46,12 +46,21 @@ class Imputation:
     seconds: float | None = None
     seed: int = 0
     report: Report = ignore_progress
+    train_count: int | None = None  # entities that are learnt from, the first ones; None: all
 
     @classmethod
-    def of(cls, masked: Masked, seconds: float | None = None, seed: int = 0) -> Self:
+    def of(
+        cls, masked: Masked, seconds: float | None = None, seed: int = 0, train_count: int | None = None
+    ) -> Self:
         """The imputation of all hidden cells that have a task."""
         values = Values(masked.entities)
-        return cls(masked, values, tasks_of(masked, values), seconds, seed)
+        tasks = tasks_of(masked, values, train_count)
+        return cls(masked, values, tasks, seconds, seed, train_count=train_count)
+
+    @property
+    def training_rows(self) -> int:
+        """How many entities are learnt from."""
+        return len(self.masked.entities) if self.train_count is None else self.train_count
 
 
 @dataclass(frozen=True)

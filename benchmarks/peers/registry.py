@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers import PEERS
+from benchmarks.peers import PEERS, module_name
 from benchmarks.peers.environments import missing, versions
 from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError, Sample, Sampled, Sampling
 from kbdisk.errors import ConfigError
@@ -59,4 +59,4 @@ def _function(name: str, task: str) -> Any:
         from benchmarks.peers import outside
 
         return partial(getattr(outside, task), name)
-    return getattr(import_module(f"benchmarks.peers.{name}"), task)
+    return getattr(import_module(module_name(name)), task)
