@@ -24,7 +24,7 @@ from typing import NamedTuple, Self
 
 import torch
 import torch._dynamo  # which an optimizer imports first: seconds that are no part of the budget
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.masking import Property, Scalar
@@ -296,7 +296,9 @@ def next_token_loss(network: Transformer, sequences: Sequence[Sequence[int]]) ->
 
 
 @torch.no_grad()
-def decode(network: Transformer, prompts: Sequence[Sequence[int]], longest: int, ends: Sequence[int]) -> list[list[int]]:
+def decode(
+    network: Transformer, prompts: Sequence[Sequence[int]], longest: int, ends: Sequence[int]
+) -> list[list[int]]:
     """What follows each of some prompts of equal length, greedily, up to an end; all `longest` tokens where none comes."""
     tokens = torch.tensor(prompts)
     stops, is_done = torch.tensor(ends), torch.zeros(len(prompts), dtype=torch.bool)

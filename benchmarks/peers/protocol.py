@@ -49,9 +49,7 @@ class Imputation:
     train_count: int | None = None  # entities that are learnt from, the first ones; None: all
 
     @classmethod
-    def of(
-        cls, masked: Masked, seconds: float | None = None, seed: int = 0, train_count: int | None = None
-    ) -> Self:
+    def of(cls, masked: Masked, seconds: float | None = None, seed: int = 0, train_count: int | None = None) -> Self:
         """The imputation of all hidden cells that have a task."""
         values = Values(masked.entities)
         tasks = tasks_of(masked, values, train_count)

@@ -60,7 +60,9 @@ def sample(sampling: Sampling) -> Sampled:
     if table.is_regression:
         numbers.append(train.target.astype(np.float64)[:, None])
     matrix = np.concatenate(numbers, 1)
-    columns = _Columns(matrix, np.stack(codes, 1) if codes else np.empty((len(train), 0), dtype=np.int64), sizes, len(train))
+    columns = _Columns(
+        matrix, np.stack(codes, 1) if codes else np.empty((len(train), 0), dtype=np.int64), sizes, len(train)
+    )
     diffusion = _Diffusion(columns, int(classes.max()) + 1, Settings(), sampling.seed)
     steps = diffusion.fit(columns.rows, torch.from_numpy(classes), budget, sampling.report)
     fit_seconds = budget.elapsed
