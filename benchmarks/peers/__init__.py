@@ -13,6 +13,7 @@ from typing import NamedTuple
 FILLS, SAMPLES, TEXTS = "fills", "samples", "texts"  # TEXTS: what fills writes texts, too
 TORCH = "torch>=2.6,<2.14"
 CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
+LLM = (TORCH, "transformers==5.24.0", "peft==0.21.2")
 
 
 class Peer(NamedTuple):
@@ -23,6 +24,8 @@ class Peer(NamedTuple):
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
+    shares: str = ""  # the peer whose environment it shares
+    weights: str = ""  # the environment variable that names the folder of a pretrained model
 
 
 def module_name(name: str) -> str:
@@ -72,6 +75,21 @@ PEERS = {
         "The paper's decoder-only transformer, trained from scratch on entities as tokens.",
         frozenset({FILLS, TEXTS}),
         ("torch",),
+    ),
+    "llm": Peer(
+        "A pretrained language model, fine-tuned with LoRA on entities as JSON.",
+        frozenset({FILLS, TEXTS}),
+        ("transformers", "peft", "torch"),
+        requirements=LLM,
+        weights="KBDISK_LLM",
+    ),
+    "llm-zero-shot": Peer(
+        "The same language model as it is.",
+        frozenset({FILLS, TEXTS}),
+        ("transformers", "torch"),
+        requirements=LLM,
+        shares="llm",
+        weights="KBDISK_LLM",
     ),
     "tvae": Peer(
         "TVAE: a variational autoencoder of rows.", frozenset({SAMPLES}), ("ctgan", "torch"), requirements=CTGAN

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -117,7 +118,8 @@ class NumberFormat(NamedTuple):
         spread = deciles[-1] - deciles[0] or max(known) - min(known)
         if scale.is_whole or not spread:
             return cls(0 if scale.is_whole else MANTISSA, False)
-        return cls(min(max(0, math.ceil(math.log10(RESOLUTION / spread))), MAX_DECIMALS), False)
+        needed = math.log10(RESOLUTION) - math.log10(min(spread, sys.float_info.max))
+        return cls(min(max(0, math.ceil(needed)), MAX_DECIMALS), False)
 
     def write(self, value: float) -> str:
         """A number as characters: 151.5, or 1.52e3."""

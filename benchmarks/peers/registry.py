@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers import PEERS, module_name
+from benchmarks.peers import PEERS, TEXTS, module_name
 from benchmarks.peers.environments import missing, versions
 from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError, Sample, Sampled, Sampling
 from kbdisk.errors import ConfigError
@@ -58,5 +58,5 @@ def _function(name: str, task: str) -> Any:
     if PEERS[name].requirements:
         from benchmarks.peers import outside
 
-        return partial(getattr(outside, task), name)
+        return partial(outside.complete if TEXTS in PEERS[name].abilities else getattr(outside, task), name)
     return getattr(import_module(module_name(name)), task)
