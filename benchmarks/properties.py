@@ -202,7 +202,7 @@ def _questions(task: Task, texts: bool) -> Iterator[_Question]:
         if kinds.get(path) not in (None, "number", "text")
     }
     given = {path for path, role in _roles(task.schema) if role == "given"}
-    targets = [target.path for target in task.targets if texts or kinds[target.path] != "text"]
+    targets = list(dict.fromkeys(target.path for target in task.targets if texts or kinds[target.path] != "text"))
     for of_question in [targets] if task.given is None else [[path] for path in targets]:
         shown = None if task.given is None else {*given, *of_question}
         entities = [_plain(entity.id, leaves, kinds, shown) for entity, leaves in zip(task.train, train, strict=True)]

@@ -38,6 +38,7 @@ from kbdisk.leaves.number.codec import deciles_of
 TRAINING_SHARE = 0.6  # of the time
 WIDTHS = (64, 96, 128, 192, 256, 384, 512, 768)  # that are tried where time is limited
 MIN_PASSES = 8  # over the entities, which a width must allow
+MIN_BATCH, MAX_BATCH, RATE_BY_WIDTH = 4, 16, 0.4  # of limited time: the rate is this over the width
 TRIAL = 16  # sequences by which time is estimated
 BLOCK = 64  # prompts that are decoded at once
 BUCKET = 8  # batches whose sequences are sorted by length
@@ -56,9 +57,10 @@ class Settings:
     passes: int = 200  # over all entities
     context: int = 256  # tokens of a sequence: items beyond are left out
 
-    def within(self, width: int) -> Settings:
+    def within(self, width: int, entities: int) -> Settings:
         """Those of a limited time: a width, small batches, and a rate that suits both."""
-        return replace(self, width=width, batch=32, rate=self.rate * 10 * math.sqrt(self.width / width))
+        batch = max(MIN_BATCH, min(MAX_BATCH, entities // MAX_BATCH))
+        return replace(self, width=width, batch=batch, rate=RATE_BY_WIDTH / width)
 
 
 def fill(imputation: Imputation) -> Filled:
@@ -70,7 +72,7 @@ def fill(imputation: Imputation) -> Filled:
     tokenizer = Tokenizer.of(records)
     model = _LanguageModel(records, tokenizer, Settings(), imputation.seed)
     if imputation.seconds is not None:
-        model.settings = model.settings.within(model.affordable_width(budget))
+        model.settings = model.settings.within(model.affordable_width(budget), len(model.trainable))
     passes = model.fit(budget, imputation.report)
     fit_seconds = budget.elapsed
     answers, asked, errors = model.answer(budget)
@@ -79,6 +81,8 @@ def fill(imputation: Imputation) -> Filled:
         "layers": model.settings.layers,
         "heads": model.settings.heads,
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+        "batch": model.settings.batch,
+        "learning_rate": model.settings.rate,
         "passes": round(passes, 2),
         "asked": asked,
         "parse_errors": errors,

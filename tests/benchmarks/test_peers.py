@@ -13,15 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from imputations import imputation_of, ratios
+from imputations import imputation_of, ratios, related
 
 from benchmarks.judge import scores
+from benchmarks.masking import Cell, Masked
 from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, module_name, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
-from benchmarks.peers.protocol import Budget, PeerError, Sampling
+from benchmarks.peers.protocol import Budget, Imputation, PeerError, Sampling
 from benchmarks.tabular_sets import Rows, TabularSet
+from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
 
 CHECKOUT = Path(__file__).parents[2]
@@ -328,6 +330,26 @@ def test_a_peer_in_its_own_environment_says_that_it_needs_time(name):
     skip_if_missing(name)
     with pytest.raises(PeerError, match="expected time to train, got none"):
         registry.fill(name, imputation_of(0.0))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_entities_to_fill_alone_show_is_not_learnt_from(name):
+    skip_if_missing(name)
+    training, asked = related(80), Entity("asked", {"b": 9, "c": "x"})
+    cells = [Cell(80, ("a",), (("a",), "", "number"), 3.0)]
+    answers = [
+        registry.fill(name, Imputation.of(Masked([*training, asked, *others], cells), train_count=80)).answers
+        for others in ([], [Entity(f"f{n}", {"a": 500, "b": 9, "c": "x", "d": []}) for n in range(40)])
+    ]
+    assert answers[0] == pytest.approx(answers[1])
+    assert abs(answers[0][0] - 3) < 2
+
+
+@pytest.mark.slow
+def test_miceforest_refuses_rows_that_it_may_not_learn_from():
+    skip_if_missing("miceforest")
+    with pytest.raises(PeerError, match="miceforest: expected to learn from all rows"):
+        registry.fill("miceforest", Imputation.of(imputation_of().masked, train_count=100))
 
 
 # ---------------------------------------------------------------- peers that draw rows
