@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.peers import FILLS, SAMPLES, registry
+from benchmarks.peers import FILLS, PEERS, SAMPLES, registry
 from benchmarks.peers.environments import missing
 from benchmarks.results import OURS
 from kbdisk.errors import ConfigError
@@ -51,7 +51,7 @@ class Methods:
 
 def problem_of(name: str) -> str | None:
     """Why a method cannot run here, and what to do; None where it can."""
-    return missing(name) if name in registry.PEERS and name not in BASELINES else None
+    return missing(name) if name in PEERS and name not in BASELINES else None
 
 
 def predicting() -> Methods:

@@ -35,7 +35,8 @@ from benchmarks.tasks import Answers, Scale
 from kbdisk.entity import Path
 from kbdisk.leaves.number.codec import deciles_of
 
-TRAINING_SHARE = 0.6  # of the time
+TRAINING_SHARE = 0.6  # of the time, at least
+FILLING_MARGIN = 2.0  # times as long as filling is estimated to take: training ends so long before the time is over
 WIDTHS = (64, 96, 128, 192, 256, 384, 512, 768)  # that are tried where time is limited
 MIN_PASSES = 8  # over the entities, which a width must allow
 MIN_BATCH, MAX_BATCH, RATE_BY_WIDTH = 4, 16, 0.4  # of limited time: the rate is this over the width
@@ -71,9 +72,12 @@ def fill(imputation: Imputation) -> Filled:
         return Filled({})
     tokenizer = Tokenizer.of(records)
     model = _LanguageModel(records, tokenizer, Settings(), imputation.seed)
+    filling = 0.0
     if imputation.seconds is not None:
-        model.settings = model.settings.within(model.affordable_width(budget), len(model.trainable))
-    passes = model.fit(budget, imputation.report)
+        width, filling = model.affordable_width(budget)
+        model.settings = model.settings.within(width, len(model.trainable))
+    left = budget.share(1)
+    passes = model.fit(max(TRAINING_SHARE * left, left - FILLING_MARGIN * filling), imputation.report)
     fit_seconds = budget.elapsed
     answers, asked, errors = model.answer(budget)
     settings = {
@@ -352,18 +356,21 @@ class _LanguageModel:
 
     # ------------------------------------------------------------ training
 
-    def affordable_width(self, budget: Budget) -> int:
-        """The greatest width with which entities are learnt often enough, and all prompts decoded, in what is left of the time."""
+    def affordable_width(self, budget: Budget) -> tuple[int, float]:
+        """The greatest width with which entities are learnt often enough, and all prompts decoded, in what is left of the time.
+
+        With it the seconds that decoding takes.
+        """
         draw = random.Random(self.seed)
         places = [draw.choice(self.trainable) for _ in range(TRIAL)]
         sequences = [self.sequence(place, draw) for place in places]
         asked = [draw.choice(self.records.questions) for _ in range(TRIAL)]
-        chosen = WIDTHS[0]
+        chosen, chosen_filling = WIDTHS[0], 0.0
         for width in WIDTHS:
             network = self._new_network(replace(self.settings, width=width))
             for _ in range(2):  # the first time is longer
                 begun = budget.elapsed
-                next_token_loss(network, sequences).backward()  # type: ignore[no-untyped-call]
+                next_token_loss(network, sequences).backward()
                 learning = (budget.elapsed - begun) / TRIAL * len(self.trainable) * MIN_PASSES
             begun = budget.elapsed
             prompts = [self.sequence(question.entity, draw, question.key) for question in asked]
@@ -372,20 +379,20 @@ class _LanguageModel:
             decode(network, [prompt[-shortest:] for prompt in prompts], longest, ())
             filling = (budget.elapsed - begun) / TRIAL * len(self.records.questions)
             left = budget.share(1)
-            if learning > TRAINING_SHARE * left or filling > (1 - TRAINING_SHARE) * left:
+            if width > chosen and (learning > TRAINING_SHARE * left or filling > (1 - TRAINING_SHARE) * left):
                 break
-            chosen = width
-        return chosen
+            chosen, chosen_filling = width, filling
+        return chosen, chosen_filling
 
-    def fit(self, budget: Budget, report: Callable[[int, int], None]) -> float:
-        """Train within a share of the time; the passes over the entities."""
+    def fit(self, seconds: float, report: Callable[[int, int], None]) -> float:
+        """Train within some seconds; the passes over the entities."""
         settings = self.settings
         self.network = self._new_network(settings)
         optimizer = torch.optim.AdamW(self.network.parameters(), lr=settings.rate, weight_decay=settings.decay)
-        begun, seconds = budget.elapsed, TRAINING_SHARE * budget.share(1)
+        budget = Budget(seconds)
         total, step, learnt = settings.passes * math.ceil(len(self.trainable) / settings.batch), 0, 0
         for batch in self._batches():
-            elapsed = budget.elapsed - begun
+            elapsed = budget.elapsed
             if step >= total or elapsed >= seconds:
                 break
             report(step, total)
@@ -393,7 +400,7 @@ class _LanguageModel:
             optimizer.param_groups[0]["lr"] = settings.rate * min(1.0, progress / WARMUP, (1 - progress) / (1 - WARMUP))
             loss = next_token_loss(self.network, batch)
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
             optimizer.step()
             step, learnt = step + 1, learnt + len(batch)
