@@ -63,7 +63,9 @@ OPTIONS = [
         help="What is trained, as of train.",
     ),
     click.option(
-        "--budget", metavar="TIME", help="Longest time of each training, and of each peer, such as 90s, 15m or 1h."
+        "--budget",
+        metavar="TIME",
+        help="Longest time of each training, and of each peer, such as 90s or 15m; baselines have no limit.",
     ),
     click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset."),
     click.option(
@@ -213,10 +215,12 @@ def _measure(name: str, out: Path, options: Options, progress: Progress) -> None
 
 def stored_run(name: str, out: Path, options: Options) -> StoredRun:
     """The run of a benchmark, with its results if it was stopped: with the same options, of the same code."""
+    from benchmarks.peers.registry import weights_of
     from benchmarks.results import StoredRun, code_version
 
     config = Path(options.config).read_text("utf-8") if options.config and Path(options.config).is_file() else ""
-    identity = hashlib.sha256("\n".join((repr(options), config, code_version())).encode()).hexdigest()
+    parts = (repr(options), config, repr(weights_of(options.methods)), code_version())
+    identity = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return StoredRun(out, name, identity[:12], identity)
 
 

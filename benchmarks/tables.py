@@ -18,6 +18,10 @@ SPLITS = {"names": "duplicates on one side", RANDOM: "fresh random splits"}  # a
 Values = Mapping[str, float]
 Bar = Mapping[str, float | Decimal]  # of decimals each digit counts
 CANNOT = "cannot"  # among the settings of a peer: what it cannot do
+PEERS_NOTE = (
+    "Peers predict what their own loss asks for: mostly the median, on a logarithmic scale where numbers span decades. "
+    "Values that they leave out are the constant's."
+)
 SLACK = 1.05  # times the error of another method measured in the same run, at most
 
 
@@ -138,7 +142,7 @@ def settings_of(results: Sequence[Result]) -> list[str]:
         settings += [f"{key} {value}" for key, value in took.items() if isinstance(value, str) and key != CANNOT]
         notes += [f"{name}: {', '.join(settings)}."] if settings else []
         notes += [f"{name} cannot: {took[CANNOT]}"] if CANNOT in took else []
-    return notes
+    return [*notes, PEERS_NOTE] if notes else []
 
 
 def dates_and_commits(results: Sequence[Result]) -> str:

@@ -107,7 +107,7 @@ def complete(name: str, imputation: Imputation) -> Filled:
         place = Path(folder)
         with (place / RECORDS).open("w", encoding="utf-8") as stream:
             for items in records.entities:
-                record = {show(item.key): _shortened(item.value) for item in items}
+                record = {show(item.key): shortened(item.value) for item in items}
                 stream.write(json.dumps(record, ensure_ascii=False) + "\n")
         report = _ask(name, request, place)
         values = [json.loads(line) for line in (place / VALUES).read_text("utf-8").splitlines()]
@@ -117,7 +117,7 @@ def complete(name: str, imputation: Imputation) -> Filled:
     return Filled(answers, report["seconds"], report["settings"])
 
 
-def _shortened(value: Scalar) -> Scalar:
+def shortened(value: Scalar) -> Scalar:
     """A number with at most SIGNIFICANT digits, without a point where it is whole; any other value as it is."""
     if not isinstance(value, float):
         return value

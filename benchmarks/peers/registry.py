@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,12 @@ def refuse(names: Sequence[str], ability: str, where: str) -> None:
     for name in names:
         if problem := missing(name):
             raise ConfigError(where, f"{name}: {problem}")
+
+
+def weights_of(names: Iterable[str]) -> dict[str, str]:
+    """The folders of pretrained models that some methods use."""
+    variables = (PEERS[name].weights for name in names if name in PEERS)
+    return {variable: os.environ.get(variable, "") for variable in variables if variable}
 
 
 def fill(name: str, imputation: Imputation) -> Filled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from imputations import imputation_of, ratios
 from benchmarks.masking import Cell, Masked, Property
 from benchmarks.peers import environments, lm_scratch, registry
 from benchmarks.peers.environments import environment, missing
+from benchmarks.peers.exchange import COMPLETE, RECORDS, REPORT, VALUES, Request, serve
 from benchmarks.peers.lm_scratch import MANTISSA, RESOLUTION, NumberFormat, Tokenizer, decode, next_token_loss
+from benchmarks.peers.outside import shortened
 from benchmarks.peers.protocol import Imputation, PeerError
 from benchmarks.peers.records import Records
 from kbdisk.entity import Coordinate, Entity
@@ -246,6 +249,54 @@ for step in range(int(steps)):
 model.save_pretrained(folder)
 tokenizer.save_pretrained(folder)
 """
+
+
+def test_a_peer_that_reads_records_is_asked_and_answers_by_lines_of_json(tmp_path, monkeypatch):
+    Request(COMPLETE, [], [], seed=7, train_count=1, questions=[(1, "c", False)], weights="w").write(tmp_path)
+    (tmp_path / RECORDS).write_text('{"a": 1, "c": "x"}\n{"a": 2}\n')
+
+    def complete(request, records, clock):
+        assert records == [{"a": 1, "c": "x"}, {"a": 2}]
+        assert (request.weights, request.train_count) == ("w", 1)
+        assert [tuple(question) for question in request.questions] == [(1, "c", False)]
+        clock.end_fit()
+        return ["x", None], {"rounds": 1}
+
+    monkeypatch.setattr(sys, "argv", ["peer", str(tmp_path)])
+    serve(complete=complete)
+    assert (tmp_path / VALUES).read_text() == '"x"\nnull\n'
+    assert json.loads((tmp_path / REPORT).read_text())["settings"] == {"rounds": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "short"), [(151.0, 151), (0.1234567891, 0.123457), (1234567.0, 1234570), ("x", "x"), (True, True)]
+)
+def test_numbers_in_records_are_short(value, short):
+    assert shortened(value) == short
+    assert type(shortened(value)) is type(short)
+
+
+PARSING = """
+import random, sys
+sys.path.insert(0, sys.argv[1])
+from benchmarks.peers.llm import has_type, parsed, prompt_of
+
+assert parsed(' 12.5}') == 12.5
+assert parsed(' 12, "b": 3}') == 12
+assert parsed(' "a}b" }') == "a}b"
+assert [parsed(text) for text in ("", " 12", ' "a', ' "a" "b"', " {}}", " [1],", " 1.2.3}", " null}")] == 8 * [None]
+assert has_type(1, True) and has_type("a", False) and has_type(True, False)
+assert not has_type("1", True) and not has_type(True, True) and not has_type(1, False) and not has_type(None, False)
+prompts = {prompt_of({"a": 1, "b": "x", "c": 2.5}, "b", random.Random(seed)) for seed in range(9)}
+assert prompts == {'{"a": 1, "c": 2.5, "b":', '{"c": 2.5, "a": 1, "b":'}
+assert prompt_of({"b": 1}, "b", random.Random(0)) == '{"b":'
+"""
+
+
+@pytest.mark.slow
+def test_what_a_model_writes_is_a_value_if_a_comma_or_a_brace_follows_it():
+    skip_without_environment()
+    environment("llm").run("-c", PARSING, environments.CHECKOUT)
 
 
 def skip_without_environment() -> None:
