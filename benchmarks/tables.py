@@ -73,7 +73,8 @@ def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
 
 def column_name(result: Result) -> str:
     """The name of its column."""
-    return f"{OURS}, {result.preset}{result.told}" if result.method == OURS else f"{result.method}{result.told}"
+    is_ours = result.method == OURS and result.preset
+    return f"{OURS}, {result.preset}{result.told}" if is_ours else f"{result.method}{result.told}"
 
 
 def _comparisons(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
