@@ -42,6 +42,7 @@ MIN_PASSES = 8  # over the entities, which a width must allow
 MIN_BATCH, MAX_BATCH, RATE_BY_WIDTH = 4, 16, 0.4  # of limited time: the rate is this over the width
 TRIAL = 16  # sequences by which time is estimated
 BLOCK = 64  # prompts that are decoded at once
+WARMUP = 0.05  # the share of training in which the learning rate grows
 BUCKET = 8  # batches whose sequences are sorted by length
 
 
@@ -231,19 +232,19 @@ KeysAndValues = tuple[Tensor, Tensor]  # of one layer, (B, H, T, D / H) each
 
 
 class Attention(nn.Module):
-    """Causal self-attention."""
+    """Self-attention: causal, or by a mask (B, 1, T, T of all keys)."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.inputs, self.outputs = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
-    def forward(self, x: Tensor, past: KeysAndValues | None) -> tuple[Tensor, KeysAndValues]:
+    def forward(self, x: Tensor, past: KeysAndValues | None, mask: Tensor | None) -> tuple[Tensor, KeysAndValues]:
         B, T, D = x.shape
         query, key, value = self.inputs(x).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
-        if past is not None:  # x is the one token that follows
+        if past is not None:
             key, value = torch.cat([past[0], key], 2), torch.cat([past[1], value], 2)
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=past is None)
+        mixed = functional.scaled_dot_product_attention(query, key, value, mask, is_causal=mask is None)
         return self.outputs(mixed.transpose(1, 2).reshape(B, T, D)), (key, value)
 
 
@@ -257,14 +258,17 @@ class Block(nn.Module):
             nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
 
-    def forward(self, x: Tensor, past: KeysAndValues | None) -> tuple[Tensor, KeysAndValues]:
-        attended, kept = self.attention(self.norm(x), past)
+    def forward(self, x: Tensor, past: KeysAndValues | None, mask: Tensor | None) -> tuple[Tensor, KeysAndValues]:
+        attended, kept = self.attention(self.norm(x), past, mask)
         x = x + attended
         return x + self.mlp(x), kept
 
 
 class Transformer(nn.Module):
-    """Tokens (B, T) to the logits of the next token (B, T, V)."""
+    """Tokens (B, T) to the logits of the next token (B, T, V).
+
+    To decode, tokens follow those of `past`, of which each sequence has some (B,) on the left that are padding.
+    """
 
     def __init__(self, vocabulary: int, settings: Settings) -> None:
         super().__init__()
@@ -279,13 +283,21 @@ class Transformer(nn.Module):
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * settings.layers) if last else 0.02)
 
     def forward(
-        self, tokens: Tensor, past: Sequence[KeysAndValues] | None = None
+        self, tokens: Tensor, past: Sequence[KeysAndValues] | None = None, padding: Tensor | None = None
     ) -> tuple[Tensor, list[KeysAndValues]]:
         begin = 0 if past is None else past[0][0].shape[2]
-        x = self.tokens(tokens) + self.positions.weight[begin : begin + tokens.shape[1]]
+        places = torch.arange(begin + tokens.shape[1])
+        queries, mask = places[begin:], None
+        if padding is not None:
+            is_before = (places <= queries[:, None]) & (places >= padding[:, None, None])
+            mask = (is_before | (places == queries[:, None]))[
+                :, None
+            ]  # padding sees itself: nothing at all would be NaN
+            queries = (queries - padding[:, None]).clamp(min=0)
+        x = self.tokens(tokens) + self.positions(queries)
         kept: list[KeysAndValues] = []
         for place, block in enumerate(self.blocks):
-            x, of_layer = block(x, None if past is None else past[place])
+            x, of_layer = block(x, None if past is None else past[place], mask)
             kept.append(of_layer)
         return self.norm(x) @ self.tokens.weight.T, kept
 
@@ -309,13 +321,15 @@ def next_token_loss(network: Transformer, sequences: Sequence[Sequence[int]]) ->
 def decode(
     network: Transformer, prompts: Sequence[Sequence[int]], longest: int, ends: Sequence[int]
 ) -> list[list[int]]:
-    """What follows each of some prompts of equal length, greedily, up to an end; all `longest` tokens where none comes."""
-    tokens = torch.tensor(prompts)
+    """What follows each of some prompts, greedily, up to an end; one token more than `longest` where none comes."""
+    T = max(map(len, prompts))
+    tokens = torch.tensor([[0] * (T - len(prompt)) + list(prompt) for prompt in prompts])
+    padding = torch.tensor([T - len(prompt) for prompt in prompts])
     stops, is_done = torch.tensor(ends), torch.zeros(len(prompts), dtype=torch.bool)
     decoded: list[Tensor] = []
     past: list[KeysAndValues] | None = None
     while len(decoded) <= longest and not bool(is_done.all()):
-        logits, past = network(tokens, past)
+        logits, past = network(tokens, past, padding)
         tokens = logits[:, -1].argmax(1, keepdim=True)
         decoded.append(tokens)
         is_done |= torch.isin(tokens[:, 0], stops)
@@ -374,9 +388,8 @@ class _LanguageModel:
                 learning = (budget.elapsed - begun) / TRIAL * len(self.trainable) * MIN_PASSES
             begun = budget.elapsed
             prompts = [self.sequence(question.entity, draw, question.key) for question in asked]
-            shortest = min(map(len, prompts))
             longest = math.ceil(sum(min(self.tokenizer.longest(question.of), 8) for question in asked) / TRIAL)
-            decode(network, [prompt[-shortest:] for prompt in prompts], longest, ())
+            decode(network, prompts, longest, ())
             filling = (budget.elapsed - begun) / TRIAL * len(self.records.questions)
             left = budget.share(1)
             if width > chosen and (learning > TRAINING_SHARE * left or filling > (1 - TRAINING_SHARE) * left):
@@ -442,14 +455,11 @@ class _LanguageModel:
         return answers, asked, errors
 
     def _blocks(self, prompts: Sequence[tuple[list[int], Question]]) -> Iterator[list[tuple[list[int], Question]]]:
-        """Prompts of equal length whose answers are of like length."""
+        """Prompts of like length whose answers are of like length."""
 
-        def kind(prompt: tuple[list[int], Question]) -> tuple[int, int]:
-            return self.tokenizer.longest(prompt[1].of), len(prompt[0])
+        def longest(prompt: tuple[list[int], Question]) -> int:
+            return self.tokenizer.longest(prompt[1].of)
 
-        for _, group in groupby(sorted(prompts, key=kind), kind):
-            alike = list(group)
+        for _, group in groupby(sorted(prompts, key=longest), longest):
+            alike = sorted(group, key=lambda prompt: len(prompt[0]))
             yield from (alike[begin : begin + BLOCK] for begin in range(0, len(alike), BLOCK))
-
-
-WARMUP = 0.05  # the share of training in which the learning rate grows

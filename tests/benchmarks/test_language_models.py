@@ -191,7 +191,7 @@ def test_a_token_depends_on_those_before_it_alone():
 
 def test_decoding_token_by_token_is_what_the_whole_sequence_predicts():
     network = model_of(records_of(things())).network.eval()
-    prompts = [[1, 5, 7], [2, 6, 4]]
+    prompts = [[1, 5, 7], [2, 6, 4, 8, 3], [9]]
     for prompt, decoded in zip(prompts, decode(network, prompts, 4, ()), strict=True):
         assert len(decoded) == 5
         for place in range(5):
