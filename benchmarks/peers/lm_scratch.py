@@ -6,8 +6,8 @@ predict each token from those before it. A cell gets what is decoded greedily af
 does not parse as a value of the property is a parse error, and is left to the constant; settings have their share.
 
 DIFF(paper): numbers have as many decimals as a hundredth of their spread needs, in place of two; those over decades have a mantissa
-and an exponent. With a time limit the network is as wide as the time allows, batches are smaller, and the learning rate is
-higher; settings say which.
+and an exponent. The learning rate warms up and decays, and gradients are clipped; the paper does not say how long it trains. With a time
+limit the network is as wide as the time allows, batches are smaller, and the learning rate is higher; settings say which.
 
 B sequences   T tokens   D width   H heads   V tokens of the vocabulary
 """
@@ -48,7 +48,7 @@ BUCKET = 8  # batches whose sequences are sorted by length
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of network and training: the paper's."""
+    """The settings of network and training: the paper's, but for `passes` and `context`."""
 
     layers: int = 4
     heads: int = 2
