@@ -35,22 +35,22 @@ BENCHES = {
     "gsm": Bench(
         "benchmarks.gsm",
         "Phones: each property predicted from the others (the main table).",
-        TRAINING | {"validation", "split", "against", "not_ours"},
+        TRAINING | {"validation", "split", "methods"},
     ),
     "nuclear": Bench(
         "benchmarks.nuclear",
         "Nuclei: from the others, and from z and n alone.",
-        TRAINING | {"validation", "split", "against", "not_ours"},
+        TRAINING | {"validation", "split", "methods"},
     ),
     "tabular": Bench(
         "benchmarks.tabular",
         "Synthetic tables, judged by a CatBoost that learns from them.",
-        TRAINING | {"validation", "split", "against", "not_ours", "only", "samples", "draws", "judges", "real"},
+        TRAINING | {"validation", "split", "methods", "only", "samples", "draws", "judges", "real"},
     ),
     "kb-numeric": Bench(
         "benchmarks.kb_numeric",
         "FB15k-237: numbers predicted from an entity's links.",
-        TRAINING | {"validation", "against", "not_ours"},
+        TRAINING | {"validation", "methods"},
     ),
     "curves": Bench(
         "benchmarks.curves",

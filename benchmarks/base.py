@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from benchmarks.progress import Progress
-from benchmarks.results import Result
+from benchmarks.results import OURS, Result
 from kbdisk.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class Options:
     budget: str | None = None  # longest time of one training
     config: str | None = None  # a run file over the preset
     seeds: tuple[int, ...] = (0, 1, 2)
-    against: tuple[str, ...] = ()  # rows of BASELINES; of tabular: of PEERS that sample
-    ours: bool = True  # or only those
+    methods: tuple[str, ...] = (OURS,)  # as benchmarks.methods has them
     validation: bool = False  # score on a tenth of train, and leave test alone
     split: str = PAPERS
     only: tuple[str, ...] = ()  # data sets, or variants, by name; all where empty

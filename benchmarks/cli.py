@@ -44,7 +44,7 @@ def main() -> None:
     \b
     python -m benchmarks kb kb.ttl --budget 2m
     python -m benchmarks gsm --preset fast --seeds 1 --validation
-    python -m benchmarks gsm --against constant,gbdt
+    python -m benchmarks gsm --methods ours,constant,gbdt
     python -m benchmarks tabular --only abalone,diabetes --real
     python -m benchmarks render
     """
@@ -62,7 +62,11 @@ OPTIONS = [
         show_default=True,
         help="What is trained, as of train.",
     ),
-    click.option("--budget", metavar="TIME", help="Longest time of each training, such as 90s, 15m or 1h."),
+    click.option(
+        "--budget",
+        metavar="TIME",
+        help="Longest time of each training, and of each peer, such as 90s or 15m; baselines have no limit.",
+    ),
     click.option("--config", metavar="FILE", help="A run file, TOML: whatever else can be chosen, over the preset."),
     click.option(
         "--seeds", metavar="N", type=click.IntRange(min=1), default=3, show_default=True, help="How many are trained."
@@ -83,15 +87,11 @@ OPTIONS = [
         help="Score on a tenth of what is trained on (of tabular: on its validation part); leave test alone.",
     ),
     click.option(
-        "--against",
+        "--methods",
         metavar="NAMES",
-        default="",
-        help="Methods to measure beside: baselines such as constant,gbdt; of tabular peers that draw rows, such as smote.",
-    ),
-    click.option(
-        "--not-ours",
-        is_flag=True,
-        help="Train nothing of ours: only what --against names.",
+        default="ours",
+        show_default=True,
+        help="What is measured, with commas between: ours, baselines such as gbdt, peers such as lm-scratch; or all.",
     ),
     click.option(
         "--only", metavar="NAMES", default="", help="Some data sets or variants, of benchmarks that have several."
@@ -157,7 +157,8 @@ def _run(context: click.RichContext, name: str, **options: Any) -> None:
     from benchmarks.data import data_folder
 
     data = data_folder(options["data"]) if "data" in used else Path()
-    _measure(name, out, _bench_options(name, data, options), TerminalProgress(options["quiet"], options["verbose"]))
+    progress = TerminalProgress(options["quiet"], options["verbose"])
+    _measure(name, out, _bench_options(name, data, options, progress), progress)
 
 
 def results_folder(folder: str | None) -> Path:
@@ -179,29 +180,14 @@ def _refuse_unused(context: click.Context, bench_name: str, used: Collection[str
             raise ConfigError(option, f"it changes nothing of {bench_name}: it is for {others}.")
 
 
-def _bench_options(name: str, data: Path, options: dict[str, Any]) -> Options:
+def _bench_options(name: str, data: Path, options: dict[str, Any], progress: Progress) -> Options:
     from benchmarks.base import Options
+    from benchmarks.methods import METHODS
 
-    against, only = (_names(options[key]) for key in ("against", "only"))
-    if against:
-        _refuse_against(name, against)
-    if options["not_ours"] and not against:
-        raise click.UsageError("--not-ours leaves nothing to measure: name something with --against.")
+    methods = METHODS[name]().chosen(options["methods"], progress.say) if name in METHODS else ("ours",)
     seeds = tuple(range(options["seed"], options["seed"] + options["seeds"]))
     same = {key: options[key] for key in SAME}
-    return Options(data, seeds=seeds, against=against, ours=not options["not_ours"], only=only, **same)
-
-
-def _refuse_against(bench_name: str, against: Sequence[str]) -> None:
-    """ConfigError for a method that the benchmark cannot measure."""
-    if bench_name == "tabular":
-        from benchmarks.peers import SAMPLES, registry
-
-        registry.refuse(against, SAMPLES, "--against")
-    else:
-        from kbdisk.evaluation import refuse_unknown
-
-        refuse_unknown(against, "--against")
+    return Options(data, seeds=seeds, methods=methods, only=_names(options["only"]), **same)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -229,10 +215,12 @@ def _measure(name: str, out: Path, options: Options, progress: Progress) -> None
 
 def stored_run(name: str, out: Path, options: Options) -> StoredRun:
     """The run of a benchmark, with its results if it was stopped: with the same options, of the same code."""
+    from benchmarks.peers.registry import weights_of
     from benchmarks.results import StoredRun, code_version
 
     config = Path(options.config).read_text("utf-8") if options.config and Path(options.config).is_file() else ""
-    identity = hashlib.sha256("\n".join((repr(options), config, code_version())).encode()).hexdigest()
+    parts = (repr(options), config, repr(weights_of(options.methods)), code_version())
+    identity = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return StoredRun(out, name, identity[:12], identity)
 
 

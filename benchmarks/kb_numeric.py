@@ -64,7 +64,7 @@ class Task:
 
 
 def run(options: Options, progress: Progress) -> Iterator[Result]:
-    """Train and predict, seed by seed; beside it the median, and the baselines of --against."""
+    """Train and predict, seed by seed; beside it the median, and the baselines of --methods."""
     links, published = read_links(options.data), read_published(options.data)
     for seed in options.seeds:
         for result in _measure(task(options, links, seed), options, seed, progress):
@@ -156,7 +156,7 @@ def _given(links: Mapping[str, Mapping[str, list[str]]]) -> dict[str, dict[str, 
 
 
 def _measure(task: Task, options: Options, seed: int, progress: Progress) -> Iterator[Result]:
-    if options.ours and not options.is_done("", OURS, seed):
+    if OURS in options.methods and not options.is_done("", OURS, seed):
         yield _evaluate_model(task, options, seed, progress)
     yield from _evaluate_baselines(task, options, seed, progress)
 
@@ -185,8 +185,8 @@ def _evaluate_baselines(task: Task, options: Options, seed: int, progress: Progr
 
     graph: Graph = Graph.read(task.schema, task.train)
     hidden: HiddenLeaves = {(CLASS, (name,)): frozenset([(name,)]) for name in NAMES.values()}
-    for method in dict.fromkeys(("constant", *options.against)):
-        if options.is_done("", method, seed):
+    for method in dict.fromkeys(("constant", *options.methods)):
+        if method == OURS or options.is_done("", method, seed):
             continue
         progress.say(f"kb-numeric: {method}, seed {seed}")
         with progress.counting(method) as report:

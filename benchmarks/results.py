@@ -42,7 +42,7 @@ class Result:
     """What one method came to with one seed."""
 
     bench: str
-    method: str  # OURS, or a row of BASELINES
+    method: str  # OURS, or another of benchmarks.methods
     rows: Sequence[Row]
     seed: int = 0
     split: str = ""

@@ -19,6 +19,11 @@ from benchmarks.results import OURS, Figure, Result, figures, latest
 SPLITS = {"names": "duplicates on one side", RANDOM: "fresh random splits"}  # as titles have them
 Values = Mapping[str, float]
 Bar = Mapping[str, float | Decimal]  # of decimals each digit counts
+CANNOT = "cannot"  # among the settings of a peer: what it cannot do
+PEERS_NOTE = (
+    "Peers predict what their own loss asks for: mostly the median, on a logarithmic scale where numbers span decades. "
+    "Values that they leave out are the constant's."
+)
 SLACK = 1.05  # times the error of another method measured in the same run, at most
 
 
@@ -56,7 +61,7 @@ def compared(measure: Measure, results: Sequence[Result]) -> Table:
             measured = [column.get(name) for column in columns.values()]
             published = [values.get(name) for values in measure.published.values()]
             rows.append([name, *_cells(measured, published), *_bar_cell(measure, name)])
-    notes = [*_comparisons(measure, columns), *costs(results), *measure.sources]
+    notes = [*_comparisons(measure, columns), *costs(results), *settings_of(results), *measure.sources]
     return Table(measure.title, header, rows, notes)
 
 
@@ -70,7 +75,8 @@ def by_column(results: Sequence[Result]) -> dict[str, dict[str, Figure]]:
 
 def column_name(result: Result) -> str:
     """The name of its column."""
-    return f"{OURS}, {result.preset}{result.told}" if result.preset else f"{result.method}{result.told}"
+    is_ours = result.method == OURS and result.preset
+    return f"{OURS}, {result.preset}{result.told}" if is_ours else f"{result.method}{result.told}"
 
 
 def _comparisons(measure: Measure, columns: Mapping[str, Mapping[str, Figure]]) -> list[str]:
@@ -128,6 +134,18 @@ def costs(results: Sequence[Result]) -> list[str]:
         )
         notes.append(f"{name}: {seeds}, {took}; {dates_and_commits(group)}.")
     return notes
+
+
+def settings_of(results: Sequence[Result]) -> list[str]:
+    """The settings of each peer in its latest run, or what it cannot do."""
+    newest = {column_name(result): result.details["took"] for result in latest(results) if "took" in result.details}
+    notes = []
+    for name, took in newest.items():
+        settings = [f"{key} {value:g}" for key, value in took.items() if isinstance(value, int | float)]
+        settings += [f"{key} {value}" for key, value in took.items() if isinstance(value, str) and key != CANNOT]
+        notes += [f"{name}: {', '.join(settings)}."] if settings else []
+        notes += [f"{name} cannot: {took[CANNOT]}"] if CANNOT in took else []
+    return [*notes, PEERS_NOTE] if notes else []
 
 
 def dates_and_commits(results: Sequence[Result]) -> str:

@@ -24,8 +24,9 @@ import numpy as np
 
 from benchmarks.base import PAPERS, Options, Table, of_model
 from benchmarks.judge import Parameters, parameters, scores
-from benchmarks.peers import registry
-from benchmarks.peers.protocol import FILL, FIT, Sampling, Stopwatch, ignore_progress, rounded_costs
+from benchmarks.methods import DISKPAPER, PAPER_PRESET, SINGLE_STEP
+from benchmarks.peers import PEERS, registry
+from benchmarks.peers.protocol import FILL, FIT, PeerError, Sampling, Stopwatch, ignore_progress, rounded_costs
 from benchmarks.plots import save_plot
 from benchmarks.progress import Progress
 from benchmarks.results import OURS, Figure, Result, Row
@@ -88,8 +89,9 @@ PUBLISHED_COLUMNS = {"real": "real, published", "disk": "DiSK", "tabddpm": "TabD
 def run(options: Options, progress: Progress) -> Iterator[Result]:
     """Set by set: the scores of real rows, then those of drawn rows, model by model."""
     names = chosen_sets(options.data, options.only)
-    if not options.real and options.ours:
-        _run_and_device(options, options.seeds[0])  # a mistake is reported before anything is judged
+    models = [] if options.real else _models(options)
+    for chosen in models:
+        _run_and_device(chosen, options.seeds[0])  # a mistake is reported before anything is judged
     for name in names:
         by_seed = [read_set(options.data, name, options.split, seed, options.validation) for seed in options.seeds]
         tuned = parameters(options.data, name)
@@ -97,13 +99,21 @@ def run(options: Options, progress: Progress) -> Iterator[Result]:
         for turn, (seed, table) in enumerate(zip(options.seeds, by_seed, strict=True)):
             if not (turn and is_same) and not options.is_done(name, REAL, 0 if is_same else seed):
                 yield _judge_real(table, tuned, options, 0 if is_same else seed, progress)
-            if options.real:
-                continue
-            if options.ours and not options.is_done(name, OURS, seed):
-                yield _judge_ours(table, tuned, options, seed, progress)
-            for peer in options.against:
-                if not options.is_done(name, peer, seed):
-                    yield _judge_peer(peer, table, tuned, options, seed, progress)
+            for chosen in models:
+                left = [method for method in chosen.methods if not options.is_done(name, method, seed)]
+                yield from _judge_model(table, tuned, replace(chosen, methods=tuple(left)), seed, progress)
+            for method in () if options.real else options.methods:
+                if method in PEERS and not options.is_done(name, method, seed):
+                    yield from _judge_peer(method, table, tuned, options, seed, progress)
+
+
+def _models(options: Options) -> list[Options]:
+    """The options of each model of ours, with the methods that draw from it."""
+    drawn = [method for method in (OURS, SINGLE_STEP) if method in options.methods]
+    models = [replace(options, methods=tuple(drawn))] if drawn else []
+    if DISKPAPER in options.methods:
+        models.append(replace(options, methods=(DISKPAPER,), preset=PAPER_PRESET))
+    return models
 
 
 def _judge_real(table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress) -> Result:
@@ -114,20 +124,28 @@ def _judge_real(table: TabularSet, tuned: Parameters, options: Options, seed: in
     return _result(table, options, REAL, by_set, details, seed=seed, seconds=seconds)
 
 
-def _judge_ours(table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress) -> Result:
-    count, stopwatch = _rows_of_a_set(table, options), Stopwatch()
-    with stopwatch.phase(FIT):
+def _judge_model(
+    table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress
+) -> Iterator[Result]:
+    """A model, and the rows that each method draws from it: property by property, or all at once."""
+    if not options.methods:
+        return
+    count, fitting = _rows_of_a_set(table, options), Stopwatch()
+    with fitting.phase(FIT):
         trained = _train(table, options, seed, progress)
-    with stopwatch.phase(FILL):
-        drawn = [_draw(trained, table, count, seed, turn, progress) for turn in range(options.draws)]
-    by_set = _judge(table, drawn, tuned, options, progress, f"seed {seed}")
-    details = {
-        "samples": count,
-        "per_second": round(count * len(drawn) / stopwatch.seconds[FILL], 1),
-        "row_scores": [row_scores(table, rows, seed) for rows in drawn],
-        "took": rounded_costs(stopwatch.seconds, stopwatch.usage),
-    }
-    return of_model(_result(table, options, OURS, by_set, details, seed=seed), trained, options)
+    columns = table.train.numbers.shape[1] + table.train.categories.shape[1] + 1
+    for method in options.methods:
+        leap, drawing = columns if method == SINGLE_STEP else 1, Stopwatch()
+        with drawing.phase(FILL):
+            drawn = [_draw(trained, table, count, seed, turn, leap, progress) for turn in range(options.draws)]
+        by_set = _judge(table, drawn, tuned, options, progress, f"{method}, seed {seed}")
+        details = {
+            "samples": count,
+            "per_second": round(count * len(drawn) / drawing.seconds[FILL], 1),
+            "row_scores": [row_scores(table, rows, seed) for rows in drawn],
+            "took": rounded_costs(*fitting.joined(drawing)),
+        }
+        yield of_model(_result(table, options, method, by_set, details, seed=seed), trained, options)
 
 
 def _rows_of_a_set(table: TabularSet, options: Options) -> int:
@@ -137,11 +155,16 @@ def _rows_of_a_set(table: TabularSet, options: Options) -> int:
 
 def _judge_peer(
     peer: str, table: TabularSet, tuned: Parameters, options: Options, seed: int, progress: Progress
-) -> Result:
+) -> Iterator[Result]:
+    """The rows that a peer draws; nothing where it cannot, which is reported."""
     count, total = _rows_of_a_set(table, options), _rows_of_a_set(table, options) * options.draws
     with progress.counting(f"{table.name}: {peer}, seed {seed}") as report:
         seconds = seconds_of(options.budget) if options.budget else None
-        sampled = registry.sample(peer, Sampling(table, total, seconds, seed, report or ignore_progress))
+        try:
+            sampled = registry.sample(peer, Sampling(table, total, seconds, seed, report or ignore_progress))
+        except PeerError as error:
+            progress.say(f"{table.name}: {error}")
+            return
     drawn = [sampled.rows.pick(places) for places in np.array_split(np.arange(total), options.draws)]
     by_set = _judge(table, drawn, tuned, options, progress, f"{peer}, seed {seed}")
     per_second = round(total / max(sampled.seconds[FILL], 1e-3), 1)
@@ -153,7 +176,7 @@ def _judge_peer(
     }
     budget = f" + {options.budget}" if options.budget else ""
     fit_seconds = round(sampled.seconds[FIT], 1)
-    return _result(table, options, peer, by_set, details, seed=seed, told=budget, seconds=fit_seconds)
+    yield _result(table, options, peer, by_set, details, seed=seed, told=budget, seconds=fit_seconds)
 
 
 def _train(table: TabularSet, options: Options, seed: int, progress: Progress) -> Trained:
@@ -161,12 +184,12 @@ def _train(table: TabularSet, options: Options, seed: int, progress: Progress) -
 
     run, device = _run_and_device(options, seed)
     training, stop = table.entities(table.train, "train"), table.entities(table.stop, "stop")
-    with progress.training(f"tabular: {table.name}, training, seed {seed}") as watch:
+    with progress.training(f"tabular: {table.name}, training, preset {options.preset}, seed {seed}") as watch:
         watch = watch or (lambda progress: None)
         if options.kept is None:
             return train(table.schema, training, run, device, watch, held_out=stop)
         options.kept.mkdir(parents=True, exist_ok=True)
-        folder = options.kept / f"{table.name}-{seed}"
+        folder = options.kept / f"{table.name}-{options.preset}-{seed}"
         return train(table.schema, training, run, device, watch, held_out=stop, checkpoint=folder, resume=True)
 
 
@@ -178,11 +201,11 @@ def _run_and_device(options: Options, seed: int) -> tuple[Run, torch.device]:
     return run_of(options.preset, options.budget, options.config, seed), device_named(options.device)
 
 
-def _draw(trained: Trained, table: TabularSet, count: int, seed: int, turn: int, progress: Progress) -> Rows:
+def _draw(trained: Trained, table: TabularSet, count: int, seed: int, turn: int, leap: int, progress: Progress) -> Rows:
     from kbdisk.sampling import sample
 
     with progress.counting(f"{table.name}: drawing set {turn + 1}") as report:
-        return table.rows(sample(trained, count, seed=1000 * seed + turn, watch=report))
+        return table.rows(sample(trained, count, seed=1000 * seed + turn, leap=leap, watch=report))
 
 
 def _judge(

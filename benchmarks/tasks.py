@@ -75,11 +75,14 @@ class Task:
         return Counter(self.values).most_common(1)[0][0]
 
 
-def tasks_of(masked: Masked, values: Values) -> list[Task]:
-    """The properties of hidden cells that have a known value; cells of any other can't be scored."""
+def tasks_of(masked: Masked, values: Values, train_count: int | None = None) -> list[Task]:
+    """The properties of hidden cells that have a known value; cells of any other can't be scored.
+
+    Known values are those of the first `train_count` entities, or of all.
+    """
     by_property = {cell.property: Task(cell.property) for cell in masked.cells}
     dates: set[Property] = set()
-    for place, entity in enumerate(masked.entities):
+    for place, entity in enumerate(masked.entities[:train_count]):
         for path, of, scalar in values.of(entity):
             if of in by_property:
                 by_property[of].known.append((place, path))

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FILLS, SAMPLES = "fills", "samples"
+FILLS, SAMPLES, TEXTS = "fills", "samples", "texts"  # TEXTS: what fills writes texts, too
 TORCH = "torch>=2.6,<2.14"
 CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
+LLM = (TORCH, "transformers==5.24.0", "peft==0.21.2")
 
 
 class Peer(NamedTuple):
     """What is known of a peer before it is imported."""
 
     summary: str
-    abilities: frozenset[str]  # FILLS, SAMPLES
+    abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
-    has_weights: bool = False  # pretrained ones, which the user has to have
+    shares: str = ""  # the peer whose environment it shares
+    weights: str = ""  # the environment variable that names the folder of a pretrained model
+    has_weights: bool = False  # files of weights, which the user has to have
 
 
 PEERS = {
@@ -63,6 +66,26 @@ PEERS = {
         "TabDDPM: Gaussian and multinomial diffusion with an MLP; fills by inpainting.",
         frozenset({FILLS, SAMPLES}),
         ("torch",),
+    ),
+    "lm-scratch": Peer(
+        "The paper's decoder-only transformer, trained from scratch on entities as tokens.",
+        frozenset({FILLS, TEXTS}),
+        ("torch",),
+    ),
+    "llm": Peer(
+        "A pretrained language model, fine-tuned with LoRA on entities as JSON.",
+        frozenset({FILLS, TEXTS}),
+        ("transformers", "peft", "torch"),
+        requirements=LLM,
+        weights="KBDISK_LLM",
+    ),
+    "llm-zero-shot": Peer(
+        "The same language model as it is.",
+        frozenset({FILLS, TEXTS}),
+        ("transformers", "torch"),
+        requirements=LLM,
+        shares="llm",
+        weights="KBDISK_LLM",
     ),
     "tvae": Peer(
         "TVAE: a variational autoencoder of rows.", frozenset({SAMPLES}), ("ctgan", "torch"), requirements=CTGAN
@@ -122,5 +145,5 @@ PEERS = {
 
 
 def module_name(name: str) -> str:
-    """The name of a peer's module in this folder."""
-    return name.replace("+", "_plus")
+    """The module of a peer."""
+    return f"benchmarks.peers.{name.replace('-', '_').replace('+', '_plus')}"

@@ -36,6 +36,7 @@ class EntityTable:
     codes: Codes  # (N, Q); MISSING where nothing is known, or the label is rare
     categories: Sequence[Sequence[Any]]  # of each label column, by their code
     tasks: Mapping[int, Task]  # place of a column -> its task
+    train_count: int  # rows to learn from, the first ones
 
     @classmethod
     def of(cls, imputation: Imputation) -> Self:
@@ -43,18 +44,24 @@ class EntityTable:
         entities = imputation.masked.entities
         features = Features(entities, imputation.values)
         rows: list[tuple[int, Path]] = [(row, ()) for row in range(len(entities))]
-        frame = features.table(rows, None, len(rows))
+        train_count = imputation.training_rows
+        frame = features.table(rows, None, train_count)
         by_column = {task.column: task for task in imputation.tasks}
         is_number = {name: frame[name].dtype != object for name in frame}
         names = [*(name for name in frame if is_number[name]), *(name for name in frame if not is_number[name])]
-        numbers = [_scaled(frame[name].to_numpy(), by_column.get(name)) for name in names if is_number[name]]
-        coded = [_coded(frame[name].tolist(), by_column.get(name)) for name in names if not is_number[name]]
+        numbers = [
+            _scaled(frame[name].to_numpy(), by_column.get(name), train_count) for name in names if is_number[name]
+        ]
+        coded = [
+            _coded(frame[name].tolist(), by_column.get(name), train_count) for name in names if not is_number[name]
+        ]
         return cls(
             names,
             np.stack(numbers, 1) if numbers else np.empty((len(rows), 0)),
             np.stack([codes for codes, _ in coded], 1) if coded else np.empty((len(rows), 0), dtype=np.int64),
             [categories for _, categories in coded],
             {place: by_column[name] for place, name in enumerate(names) if name in by_column},
+            train_count,
         )
 
     def is_number(self, column: int) -> bool:
@@ -84,16 +91,17 @@ class EntityTable:
         return answers
 
 
-def _scaled(values: Numbers, task: Task | None) -> Numbers:
+def _scaled(values: Numbers, task: Task | None, train_count: int) -> Numbers:
     """Numbers on the scale of their property."""
-    known = values[~np.isnan(values)].tolist()
+    training = values[:train_count]
+    known = training[~np.isnan(training)].tolist()
     scale = task.scale if task is not None else Scale.of(known)
     return np.array([value if np.isnan(value) else scale.to(value) for value in values.tolist()])
 
 
-def _coded(texts: Sequence[str], task: Task | None) -> tuple[Codes, list[Any]]:
-    """The codes of the commonest labels, and these labels; as values of the task where there is one."""
-    common = [text for text, _ in Counter(text for text in texts if text).most_common(MAX_LABELS)]
+def _coded(texts: Sequence[str], task: Task | None, train_count: int) -> tuple[Codes, list[Any]]:
+    """The codes of the commonest labels of training rows, and these labels; as values of the task where there is one."""
+    common = [text for text, _ in Counter(text for text in texts[:train_count] if text).most_common(MAX_LABELS)]
     number = {text: code for code, text in enumerate(common)}
     codes = np.array([number.get(text, MISSING) for text in texts], dtype=np.int64)
     values = {f"={value!r}": value for value in task.values} if task is not None else {}

@@ -88,7 +88,7 @@ def last_line(text: str) -> str:
 
 def environment(name: str) -> Environment:
     """The environment of a peer."""
-    return Environment(name, PEERS[name].requirements)
+    return Environment(PEERS[name].shares or name, PEERS[name].requirements)
 
 
 def install(names: Sequence[str]) -> None:
@@ -99,6 +99,11 @@ def install(names: Sequence[str]) -> None:
         if not environment(name).versions:
             print(f"installing {', '.join(PEERS[name].requirements)}: minutes, once", file=sys.stderr)
             environment(name).install()
+
+
+def is_folder(path: str | None) -> bool:
+    """Whether a path is there and leads to a folder."""
+    return bool(path) and Path(str(path)).is_dir()
 
 
 def versions(name: str) -> dict[str, str]:
@@ -119,8 +124,13 @@ def missing(name: str) -> str | None:
     """Why a peer cannot run here, and what to do; None where it can."""
     peer = PEERS[name]
     if peer.requirements and not environment(name).versions:
-        return f"expected its environment, got none. Say python -m benchmarks peers install {name}."
+        return f"expected its environment, got none. Say python -m benchmarks peers install {peer.shares or name}."
     if peer.has_weights and (problem := weights_problem(name)):
         return problem
+    if peer.weights and not is_folder(os.environ.get(peer.weights)):
+        return (
+            f"expected {peer.weights} to name a folder with the weights of a causal language model, got none. "
+            "Set it to a folder that transformers can load."
+        )
     lacking = [package for package in peer.packages if package not in versions(name)]
     return f"expected {', '.join(lacking)}, got none. Install kbdisk[{peer.extra}]." if lacking else None

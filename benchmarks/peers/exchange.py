@@ -2,13 +2,15 @@
 
 `python -m benchmarks.peers.NAME FOLDER` reads these files of FOLDER:
 
-    request.json    what is asked: `Request`
-    table.csv       the columns of the request; an empty field is a missing value
+    request.json     what is asked: `Request`
+    table.csv        the columns of the request; an empty field is a missing value
+    records.jsonl    in place of the table, for language models: each entity as an object of keys and values
 
 and writes
 
-    answer.csv      the asked columns of every row where cells are filled; all columns of new rows where rows are drawn
-    answer.json     seconds of fitting and filling, what both used, and settings; or the sentence that says what cannot be done
+    answer.csv       the asked columns of every row where cells are filled; all columns of new rows where rows are drawn
+    answer.jsonl     in place of it, where there were records: a value for each question, null for none
+    answer.json      seconds of fitting and filling, what both used, and settings; or the sentence that says what cannot be done
 """
 
 from __future__ import annotations
@@ -27,8 +29,13 @@ if TYPE_CHECKING:
     import pandas
 
 FIRST_BLOCK = 10  # rows
+Record = dict[str, Any]  # key -> a number, a string or a truth
+Settings = dict[str, Any]
+
 BLOCK_SHARE = 0.1  # of the time left
 REQUEST, TABLE, ANSWER, REPORT = "request.json", "table.csv", "answer.csv", "answer.json"
+RECORDS, VALUES = "records.jsonl", "answer.jsonl"
+COMPLETE = "complete"  # the task of language models
 
 
 class CannotError(Exception):
@@ -39,15 +46,20 @@ class CannotError(Exception):
 class Request:
     """What is asked of a peer."""
 
-    task: str  # "fill" or "sample"
+    task: str  # "fill", "sample" or COMPLETE
     numbers: list[str]  # names of columns
     labels: list[str]
     seed: int
     seconds: float | None = None  # None: no limit
     asked: list[str] = field(default_factory=list)  # columns with cells to fill
     rows: list[int] = field(default_factory=list)  # with cells to fill
+    train_count: int = 0  # where cells are filled: rows to learn from, the first ones
     count: int = 0  # rows to draw
     target: str = ""  # where rows are drawn: the column that is to be predicted from the others
+    questions: list[tuple[int, str, bool]] = field(
+        default_factory=list
+    )  # of records: entity, key, whether it is a number
+    weights: str = ""  # the folder of a pretrained model
 
     def write(self, folder: Path) -> None:
         """Store it."""
@@ -60,6 +72,10 @@ class Request:
         kinds: dict[str, Any] = dict.fromkeys(self.numbers, float) | dict.fromkeys(self.labels, str)
         table = pandas.read_csv(folder / TABLE, dtype=kinds, keep_default_na=False, na_values=[""])
         return table[[*self.numbers, *self.labels]]
+
+    def read_records(self, folder: Path) -> list[Record]:
+        """The entities, as objects of keys and values."""
+        return [json.loads(line) for line in (folder / RECORDS).read_text("utf-8").splitlines()]
 
     @property
     def limit(self) -> float:
@@ -122,23 +138,27 @@ def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int
         done += len(block)
 
 
-Settings = dict[str, Any]
-Work = Callable[[Request, "pandas.DataFrame", Clock], "tuple[pandas.DataFrame, Settings]"]
+Work = Callable[[Request, Any, Clock], tuple[Any, Settings]]  # of a table or records: a table or values
 
 
 def serve(**works: Work) -> None:
     """Answer the request in the folder that the command line names, by the function of its task."""
     folder = Path(sys.argv[1])
     request = Request(**json.loads((folder / REQUEST).read_text("utf-8")))
-    table, clock = request.read_table(folder), Clock(request.limit)
+    are_records = request.task == COMPLETE
+    data = request.read_records(folder) if are_records else request.read_table(folder)
+    clock = Clock(request.limit)
     try:
-        answer, settings = works[request.task](request, table, clock)
+        answer, settings = works[request.task](request, data, clock)
     except CannotError as error:
         report: dict[str, Any] = {"cannot": str(error)}
     else:
         clock.end_phase("fill")
+        if are_records:
+            (folder / VALUES).write_text("".join(json.dumps(value) + "\n" for value in answer), "utf-8")
+        else:
+            answer.to_csv(folder / ANSWER, index=False)
         fit = clock.fit_seconds
         seconds = {"fit": fit, "fill": clock.elapsed - fit}
         report = {"seconds": seconds, "usage": clock.usage, "settings": settings}
-        answer.to_csv(folder / ANSWER, index=False)
     (folder / REPORT).write_text(json.dumps(report), "utf-8")

@@ -2,7 +2,7 @@
 
 Each kernel is a chain of its own. Numbers get predictive mean matching, as the package has it by default; labels are drawn by their
 predicted probabilities, since matching fails where one of them is 0. A cell gets the median of the kernels, or their most frequent
-label. Time decides the number of trees, of rounds and of kernels.
+label. Time decides the number of trees, of rounds and of kernels. It fills the rows that it learns from, and no others.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[panda
     warnings.simplefilter("ignore")
     if clock.limit <= 0:
         raise CannotError("expected time to train, got none. Give it a longer budget.")
+    if request.train_count < len(table):
+        raise CannotError(
+            "expected to learn from all rows, got some to fill alone. It fills the rows that it learns from."
+        )
     for name in request.labels:
         table[name] = table[name].astype("category")
     gaps = [name for name in request.asked if table[name].isna().any()]

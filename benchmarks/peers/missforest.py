@@ -41,7 +41,7 @@ def fill(imputation: Imputation) -> Filled:
 def _run_rounds(imputation: Imputation, table: EntityTable, budget: Budget) -> tuple[dict[int, Matrix], int]:
     """(N,) the estimates of each asked column after the last round that improved them, and the number of rounds."""
     columns = sorted(table.tasks, key=lambda column: int(table.is_missing(column).sum()))
-    columns = [column for column in columns if (~table.is_missing(column)).sum() >= MIN_ROWS]
+    columns = [column for column in columns if (~table.is_missing(column)[: table.train_count]).sum() >= MIN_ROWS]
     matrix, movement, rounds, last = _first_fill(table), np.inf, 0, 0.0
     filled: dict[int, Matrix] = {}
     while rounds < ROUNDS and columns and budget.share(1) > last:
@@ -65,7 +65,8 @@ def _run_rounds(imputation: Imputation, table: EntityTable, budget: Budget) -> t
 
 def _first_fill(table: EntityTable) -> Matrix:
     """(N, P + Q) numbers and codes, gaps with the mean or with 0, the code of the most frequent label."""
-    numbers = np.where(np.isnan(table.numbers), np.nanmean(table.numbers, axis=0), table.numbers)
+    means = np.nanmean(table.numbers[: table.train_count], axis=0)
+    numbers = np.where(np.isnan(table.numbers), means, table.numbers)
     return np.concatenate([numbers, np.maximum(table.codes, 0)], axis=1)
 
 
@@ -74,13 +75,15 @@ def _predict(table: EntityTable, matrix: Matrix, column: int, seed: int, seconds
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     gaps = table.is_missing(column)
+    known = ~gaps
+    known[table.train_count :] = False
     features = np.delete(matrix, column, axis=1)
     made = RandomForestRegressor if table.is_number(column) else RandomForestClassifier
     forest: Any = made(n_estimators=0, warm_start=True, max_features="sqrt", random_state=seed)
     budget = Budget(seconds)
     while forest.n_estimators < TREES and (forest.n_estimators == 0 or budget.share(1) > 0):
         forest.n_estimators += STEP
-        forest.fit(features[~gaps], matrix[~gaps, column])
+        forest.fit(features[known], matrix[known, column])
     return np.asarray(forest.predict(features[gaps]), dtype=np.float64)
 
 

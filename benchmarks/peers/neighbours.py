@@ -72,10 +72,11 @@ class _Search:
 
     def __init__(self, table: EntityTable, seed: int) -> None:
         self.table = table
-        order = np.random.default_rng(seed).permutation(len(table.numbers))
+        order = np.random.default_rng(seed).permutation(table.train_count)
         self.donors, self.held_out = order[:MAX_DONORS], order[:MAX_HELD_OUT]
         numbers = table.numbers.astype(np.float32)
-        low, high = np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)
+        training = numbers[: table.train_count]
+        low, high = np.nanmin(training, axis=0), np.nanmax(training, axis=0)
         self.numbers = (numbers - low) / np.where(high > low, high - low, 1)
 
     def choose_k(self, budget: Budget) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Peers in environments of their own: tables as files for `exchange`, and its answers as values."""
+"""Peers in environments of their own: tables and records as files for `exchange`, and its answers as values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.masking import Scalar
+from benchmarks.peers import PEERS, module_name
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import CHECKOUT, environment, last_line
-from benchmarks.peers.exchange import ANSWER, REPORT, TABLE, Request
+from benchmarks.peers.exchange import ANSWER, COMPLETE, RECORDS, REPORT, TABLE, VALUES, Request
 from benchmarks.peers.protocol import Filled, Imputation, PeerError, Sampled, Sampling
+from benchmarks.peers.records import Records
 from benchmarks.tasks import Answers
+from kbdisk.entity import show
 from kbdisk.schemas.library.tabular import TARGET
 
 LATEST = 1.5  # times its budget, after which a peer is stopped
+SIGNIFICANT = 6  # digits of numbers in records
 START = 60.0  # seconds beside that, in which its packages are imported and the files read
 
 
@@ -34,11 +39,13 @@ def fill(name: str, imputation: Imputation) -> Filled:
     if not asked:
         return Filled({})
     asked_rows = sorted({cell.entity for cell in imputation.masked.cells})
-    request = Request("fill", numbers, labels, imputation.seed, imputation.seconds, asked, asked_rows)
+    request = Request(
+        "fill", numbers, labels, imputation.seed, imputation.seconds, asked, asked_rows, table.train_count
+    )  # fmt: skip
     texts = [["" if np.isnan(value) else repr(value) for value in row] for row in table.numbers.tolist()]
     codes = [["" if code == MISSING else f"k{code}" for code in row] for row in table.codes.tolist()]
     rows = [number_cells + code_cells for number_cells, code_cells in zip(texts, codes, strict=True)]
-    answer, report = ask(name, request, rows)
+    answer, report = ask_table(name, request, rows)
     answers: Answers = {}
     for column in table.tasks:
         filled = [_value(row[columns[column]]) for row in answer]
@@ -67,7 +74,7 @@ def sample(name: str, sampling: Sampling) -> Sampled:
     columns |= {f"c{column}": [f"k{code}" for code in codes] for column, (_, codes) in enumerate(categories)}
     columns[TARGET] = [repr(value) if table.is_regression else f"k{value}" for value in train.target.tolist()]
     rows = zip(*(columns[column] for column in (*numbers, *labels)), strict=True)
-    answer, report = ask(name, request, list(rows))
+    answer, report = ask_table(name, request, list(rows))
     drawn = {column: np.array([_value(row[column]) for row in answer]) for column in columns}
     labelled = [known[drawn[f"c{column}"].astype(np.int64)] for column, (known, _) in enumerate(categories)]
     return Sampled(
@@ -87,28 +94,68 @@ def _stacked(columns: Sequence[Any], count: int) -> Any:
     return np.stack(columns, 1) if columns else np.empty((count, 0))
 
 
-def ask(name: str, request: Request, rows: Iterable[Sequence[str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
+def complete(name: str, imputation: Imputation) -> Filled:
+    """What a language model writes for each hidden cell."""
+    records = Records.of(imputation)
+    if not records.questions:
+        return Filled({})
+    questions = [(question.entity, show(question.key), question.of[2] == "number") for question in records.questions]
+    request = Request(
+        COMPLETE, [], [], imputation.seed, imputation.seconds, train_count=records.train_count, questions=questions,
+        weights=str(Path(os.environ[PEERS[name].weights]).absolute()),
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="kbdisk-peer-") as folder:
+        place = Path(folder)
+        with (place / RECORDS).open("w", encoding="utf-8") as stream:
+            for items in records.entities:
+                record = {show(item.key): shortened(item.value) for item in items}
+                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+        report = _ask(name, request, place)
+        values = [json.loads(line) for line in (place / VALUES).read_text("utf-8").splitlines()]
+    answers: Answers = {
+        question.cell: value for question, value in zip(records.questions, values, strict=True) if value is not None
+    }
+    return Filled(answers, report["seconds"], report["settings"])
+
+
+def shortened(value: Scalar) -> Scalar:
+    """A number with at most SIGNIFICANT digits, without a point where it is whole; any other value as it is."""
+    if not isinstance(value, float):
+        return value
+    short = float(f"{value:.{SIGNIFICANT}g}")
+    return int(short) if short.is_integer() else short
+
+
+def ask_table(
+    name: str, request: Request, rows: Iterable[Sequence[str]]
+) -> tuple[list[dict[str, str]], dict[str, Any]]:
     """The rows that a peer answers with, and its report; PeerError where it cannot, fails, or takes too long."""
     with tempfile.TemporaryDirectory(prefix="kbdisk-peer-") as folder:
         place = Path(folder)
-        request.write(place)
         with (place / TABLE).open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow([*request.numbers, *request.labels])
             writer.writerows(rows)
-        command = [str(environment(name).python), "-m", f"benchmarks.peers.{name}", folder]
-        limit = None if request.seconds is None else LATEST * request.seconds + START
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, check=False,
-                capture_output=True, text=True, timeout=limit,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise PeerError(name, f"expected an end within {request.seconds:g} s, got none. Allow it more.") from None
-        if done.returncode:
-            raise PeerError(name, f"expected values, got: {last_line(done.stderr)}.")
-        report: dict[str, Any] = json.loads((place / REPORT).read_text("utf-8"))
-        if "cannot" in report:
-            raise PeerError(name, report["cannot"])
+        report = _ask(name, request, place)
         with (place / ANSWER).open(encoding="utf-8", newline="") as stream:
             return list(csv.DictReader(stream)), report
+
+
+def _ask(name: str, request: Request, folder: Path) -> dict[str, Any]:
+    """The report of a peer that was asked in a folder; PeerError where it cannot, fails, or takes too long."""
+    request.write(folder)
+    command = [str(environment(name).python), "-m", module_name(name), str(folder)]
+    limit = None if request.seconds is None else LATEST * request.seconds + START
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, check=False,
+            capture_output=True, text=True, timeout=limit,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise PeerError(name, f"expected an end within {request.seconds:g} s, got none. Allow it more.") from None
+    if done.returncode:
+        raise PeerError(name, f"expected values, got: {last_line(done.stderr)}.")
+    report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+    if "cannot" in report:
+        raise PeerError(name, report["cannot"])
+    return report

@@ -51,12 +51,19 @@ class Imputation:
     seconds: float | None = None
     seed: int = 0
     report: Report = ignore_progress
+    train_count: int | None = None  # entities that are learnt from, the first ones; None: all
 
     @classmethod
-    def of(cls, masked: Masked, seconds: float | None = None, seed: int = 0) -> Self:
+    def of(cls, masked: Masked, seconds: float | None = None, seed: int = 0, train_count: int | None = None) -> Self:
         """The imputation of all hidden cells that have a task."""
         values = Values(masked.entities)
-        return cls(masked, values, tasks_of(masked, values), seconds, seed)
+        tasks = tasks_of(masked, values, train_count)
+        return cls(masked, values, tasks, seconds, seed, train_count=train_count)
+
+    @property
+    def training_rows(self) -> int:
+        """How many entities are learnt from."""
+        return len(self.masked.entities) if self.train_count is None else self.train_count
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,15 @@ class Stopwatch:
             self.usage[CPU][name] += cpu_seconds() - cpu_begun
             if (peak := peak_megabytes()) is not None:
                 self.usage[MEMORY][name] = max(peak, self.usage[MEMORY].get(name, 0.0))
+
+    def joined(self, other: Stopwatch) -> tuple[dict[str, float], Usage]:
+        """The seconds, and what was used, of this fit and of another's fill."""
+        seconds = {FIT: self.seconds[FIT], FILL: other.seconds[FILL]}
+        return seconds, {name: {**self.usage[name], **_only(FILL, other.usage[name])} for name in self.usage}
+
+
+def _only(phase: str, used: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in used.items() if name == phase}
 
 
 def rounded_costs(seconds: Mapping[str, float], usage: Usage) -> dict[str, Any]:

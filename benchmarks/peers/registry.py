@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers import PEERS, module_name
+from benchmarks.peers import PEERS, TEXTS, module_name
 from benchmarks.peers.environments import missing, versions
 from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError, Sample, Sampled, Sampling
 from kbdisk.errors import ConfigError
@@ -37,6 +38,12 @@ def refuse(names: Sequence[str], ability: str, where: str) -> None:
             raise ConfigError(where, f"{name}: {problem}")
 
 
+def weights_of(names: Iterable[str]) -> dict[str, str]:
+    """The folders of pretrained models that some methods use."""
+    variables = (PEERS[name].weights for name in names if name in PEERS)
+    return {variable: os.environ.get(variable, "") for variable in variables if variable}
+
+
 def fill(name: str, imputation: Imputation) -> Filled:
     """The values that a peer fills in, with the versions of its packages among its settings; PeerError where it cannot."""
     run: Fill = _function(name, "fill")
@@ -58,5 +65,5 @@ def _function(name: str, task: str) -> Any:
     if PEERS[name].requirements:
         from benchmarks.peers import outside
 
-        return partial(getattr(outside, task), name)
-    return getattr(import_module(f"benchmarks.peers.{module_name(name)}"), task)
+        return partial(outside.complete if TEXTS in PEERS[name].abilities else getattr(outside, task), name)
+    return getattr(import_module(module_name(name)), task)

@@ -61,7 +61,8 @@ def sample(sampling: Sampling) -> Sampled:
         if table.is_regression:
             numbers.append(train.target.astype(np.float64)[:, None])
         matrix = np.concatenate(numbers, 1)
-        columns = _Columns(matrix, np.stack(codes, 1) if codes else np.empty((len(train), 0), dtype=np.int64), sizes)
+        stacked = np.stack(codes, 1) if codes else np.empty((len(train), 0), dtype=np.int64)
+        columns = _Columns(matrix, stacked, sizes, len(train))
         diffusion = _Diffusion(columns, int(classes.max()) + 1, Settings(), sampling.seed)
         steps = diffusion.fit(columns.rows, torch.from_numpy(classes), budget, sampling.report)
     drawn, classes_drawn = [], []
@@ -87,10 +88,10 @@ def fill(imputation: Imputation) -> Filled:
         table = EntityTable.of(imputation)
         if budget.share(1) <= 0 or not table.tasks:
             return Filled({})
-        columns = _Columns(table.numbers, table.codes, [len(labels) for labels in table.categories])
+        N = table.train_count
+        columns = _Columns(table.numbers, table.codes, [len(labels) for labels in table.categories], N)
         diffusion = _Diffusion(columns, 1, Settings(), imputation.seed)
-        no_class = torch.zeros(len(columns.rows), dtype=torch.int64)
-        steps = diffusion.fit(columns.rows, no_class, budget, imputation.report)
+        steps = diffusion.fit(columns.rows[:N], torch.zeros(N, dtype=torch.int64), budget, imputation.report)
     asked = sorted({cell.entity for cell in imputation.masked.cells})
     given = columns.rows[torch.tensor(asked)]
     numbers: list[NDArray[np.float64]] = []
@@ -129,9 +130,11 @@ def _most_frequent(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 class _Columns:
     """Numbers as quantiles of a normal distribution, labels one-hot, gaps as NaN: (B, P + K)."""
 
-    def __init__(self, numbers: NDArray[np.float64], codes: NDArray[np.int64], sizes: Sequence[int]) -> None:
+    def __init__(
+        self, numbers: NDArray[np.float64], codes: NDArray[np.int64], sizes: Sequence[int], train_count: int
+    ) -> None:
         self.P, self.sizes = numbers.shape[1], sizes
-        self.known = [np.sort(column[~np.isnan(column)]) for column in numbers.T]
+        self.known = [np.sort(column[~np.isnan(column)]) for column in numbers[:train_count].T]
         columns = [self._to_normal(place, column) for place, column in enumerate(numbers.T)]
         for column, size in zip(codes.T, sizes, strict=True):
             hot = np.eye(size)[np.maximum(column, 0)]

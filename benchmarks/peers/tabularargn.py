@@ -28,7 +28,7 @@ def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[panda
     model = TabularARGN(
         max_training_time=minutes, value_protection=False, random_state=request.seed, device="cpu", verbose=0
     )
-    model.fit(table)
+    model.fit(table.iloc[: request.train_count])
     clock.end_fit()
     drawn: dict[tuple[int, str], list[object]] = {}
     done = 0

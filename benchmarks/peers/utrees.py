@@ -58,8 +58,8 @@ def _fitted(
             columns.append(table[name].to_numpy())
     values = np.stack(columns, 1).astype(np.float64)
     kinds = ["categorical" if name in request.labels else "continuous" for name in table]
-    order = np.random.default_rng(request.seed).permutation(len(values))
-    orders, rows = ORDERS, len(values)
+    order = np.random.default_rng(request.seed).permutation(request.train_count)
+    orders, rows = ORDERS, len(order)
     if clock.limit < float("inf"):
         before, trial = clock.elapsed, order[:TRIAL_ROWS]
         _trained(values[trial], kinds, 1, request.seed)
@@ -69,7 +69,7 @@ def _fitted(
         rows = max(MIN_ROWS, min(rows, int(affordable)))
     model = _trained(values[order[:rows]], kinds, orders, request.seed)
     clock.end_fit()
-    return model, values, labels, {"orders": orders, "rows": min(rows, len(values))}
+    return model, values, labels, {"orders": orders, "rows": min(rows, len(order))}
 
 
 def _trained(values: np.ndarray, kinds: list[str], orders: int, seed: int) -> UnmaskingTrees:

@@ -36,7 +36,7 @@ def bench(run, tmp_path):
 
 @pytest.mark.slow
 def test_gsm_tells_every_property_beside_the_paper_the_constant_and_the_bar(bench, tmp_path):
-    status, out, results = bench("gsm", "--against", "constant")
+    status, out, results = bench("gsm", "--methods", "ours,constant")
     assert status == 0
     assert [one["method"] for one in results] == ["ours", "constant"]
     table = out.splitlines()
@@ -48,11 +48,11 @@ def test_gsm_tells_every_property_beside_the_paper_the_constant_and_the_bar(benc
 
 def test_a_bench_that_was_stopped_goes_on_with_the_results_that_it_has(bench, tmp_path):
     data, config = tmp_path, str(tmp_path / "run.toml")
-    options = Options(data, config=config, seeds=(0, 1), against=("constant",), ours=False)
+    options = Options(data, config=config, seeds=(0, 1), methods=("constant",))
     stored_run("gsm", tmp_path / "out", options).unfinished.add(
         Result("gsm", "constant", [Row("weight", 0.123, 1)], seed=0, split="paper")
     )
-    _, out, stored = bench("gsm", "--not-ours", "--against", "constant", "--seeds", 2)
+    _, out, stored = bench("gsm", "--methods", "constant", "--seeds", 2)
     assert [one["seed"] for one in stored] == [1]
     assert "±" in out  # of both seeds
     assert not list((tmp_path / "out").glob("*unfinished*"))
@@ -96,7 +96,7 @@ def test_nothing_of_the_paper_stands_beside_validation(bench):
 
 @pytest.mark.slow
 def test_nuclei_are_asked_by_both_protocols_of_one_model(bench):
-    status, _, results = bench("nuclear", "--against", "constant")
+    status, _, results = bench("nuclear", "--methods", "ours,constant")
     assert status == 0
     assert [(one["method"], one["setting"]) for one in results] == [
         ("ours", "others given"),
@@ -181,11 +181,14 @@ def test_the_mean_of_a_variant_is_in_parts_of_what_is_unchanged():
         ),
         (("gsm", "--samples", "9"), "--samples: it changes nothing of gsm: it is for tabular."),
         (
-            ("curves", "--against", "gbdt"),
-            "--against: it changes nothing of curves: it is for gsm, nuclear, tabular, kb-numeric.",
+            ("curves", "--methods", "gbdt"),
+            "--methods: it changes nothing of curves: it is for gsm, nuclear, tabular, kb-numeric.",
         ),
         (("render", "--preset", "best"), "--preset: it changes nothing of render"),
-        (("gsm", "--against", "gbtd"), "gbdt"),
+        (("gsm", "--methods", "gbtd"), "got 'gbtd'. Did you mean 'gbdt'?"),
+        (("gsm", "--methods", ","), "--methods: expected all, or some of ours, "),
+        (("gsm", "--methods", "single-step"), "--methods: single-step: expected a benchmark that draws rows"),
+        (("kb-numeric", "--methods", "catboost"), "got 'catboost'"),
         (("curves", "--only", "phones"), "--only: expected some of gsm, nuclear"),
         (("ablation", "--only", "no atom"), "no atoms"),
         (("two-moons", "--budget", "1m"), "--budget: it changes nothing of two-moons"),

@@ -14,27 +14,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from imputations import imputation_of, ratios, related
 
 from benchmarks.judge import scores
-from benchmarks.kb import score
-from benchmarks.masking import mask
+from benchmarks.masking import Cell, Masked
 from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, module_name, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
 from benchmarks.peers.in_context import WEIGHTS
-from benchmarks.peers.protocol import CPU, FILL, FIT, MEMORY, Budget, Filled, Imputation, PeerError, Sampling, Stopwatch
+from benchmarks.peers.protocol import CPU, FILL, FIT, MEMORY, Budget, Imputation, PeerError, Sampling, Stopwatch
 from benchmarks.peers.usage import FORGET
 from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
 
 CHECKOUT = Path(__file__).parents[2]
-LEARNT = [name for name in registry.able(FILLS) if name != "constant"]
+LEARNT = [name for name in registry.able(FILLS) if name != "constant" and not PEERS[name].weights]
 IN_THIS_PROCESS = [name for name in LEARNT if not PEERS[name].requirements]
 SECONDS = {"tabularargn": 20.0}  # what trains by the clock; the others end when they are done
 HARD = {"tabularargn"}  # 120 rows are too few for it to beat the constant
-SLOW = {"tabddpm"}  # 800 steps here
+SLOW = {"tabddpm", "lm-scratch"}  # 800 steps, and 60 passes here
 QUICK = [name for name in IN_THIS_PROCESS if name not in SLOW]
 SAMPLERS = registry.able(SAMPLES)
 HARD_SAMPLERS = {"ctgan", "tvae", "ctabgan", "ctabgan+"}  # 300 rows are too few for them
@@ -43,21 +43,8 @@ JUDGE = {"learning_rate": 0.3, "depth": 3, "iterations": 40, "early_stopping_rou
 SETS = {"price": {"task_type": "regression"}, "dear": {"task_type": "binclass"}}
 
 
-def related(count: int = 120) -> list[Entity]:
-    """Entities whose values follow from each other."""
-    return [
-        Entity(f"e{n}", {"a": n % 10, "b": 3 * (n % 10), "c": "xyz"[n % 10 // 4], "d": [{"e": n % 10}, {"e": 1}]})
-        for n in range(count)
-    ]
-
-
-def imputation_of(seconds: float | None = None, seed: int = 0) -> Imputation:
-    return Imputation.of(mask(related(), 0.1, "0"), seconds, seed)
-
-
-def ratios(imputation: Imputation, filled: Filled) -> dict[str, float]:
-    scored = score(imputation.masked, imputation.tasks, filled.answers)
-    return {name: of_property.ratio for name, of_property in scored.items()}
+def file_name(name: str) -> str:
+    return f"{module_name(name).rpartition('.')[2]}.py"
 
 
 def skip_if_missing(name: str) -> None:
@@ -67,13 +54,16 @@ def skip_if_missing(name: str) -> None:
 
 @pytest.fixture(autouse=True)
 def few_steps(request):
-    """Tests of TabDDPM train it for 800 steps in place of 5,000, those of CTAB-GAN for 20."""
-    from benchmarks.peers import ctabgan, ctabgan_plus, tabddpm
+    """Tests of TabDDPM train it for 800 steps, those of CTAB-GAN for 20, those of lm-scratch a small network for 60 passes."""
+    from benchmarks.peers import ctabgan, ctabgan_plus, lm_scratch, tabddpm
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabddpm, "Settings", partial(tabddpm.Settings, steps=800))
         for module in (ctabgan, ctabgan_plus):
             patch.setattr(module, "Settings", partial(ctabgan.Settings, steps=20))
+        if "lm-scratch" in request.node.name:
+            small = partial(lm_scratch.Settings, width=32, batch=8, rate=5e-3, passes=60)
+            patch.setattr(lm_scratch, "Settings", small)
         yield
 
 
@@ -82,7 +72,7 @@ def few_steps(request):
 
 def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row():
     for name, peer in PEERS.items():
-        text = (CHECKOUT / "benchmarks" / "peers" / f"{module_name(name)}.py").read_text()
+        text = (CHECKOUT / "benchmarks" / "peers" / file_name(name)).read_text()
         assert peer.summary.endswith(".")
         assert peer.abilities
         assert ("serve(" in text) == bool(peer.requirements)
@@ -95,11 +85,12 @@ def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row()
         "exchange",
         "outside",
         "entity_table",
+        "records",
         "command",
         "usage",
         "in_context",
     }
-    assert files == {*map(module_name, PEERS)} | others
+    assert {f"{file}.py" for file in files} == {*map(file_name, PEERS)} | {f"{file}.py" for file in others}
 
 
 def test_listing_the_peers_imports_none_of_them():
@@ -125,7 +116,7 @@ def test_a_peer_whose_environment_is_not_there_is_refused_with_the_command_that_
 def test_a_peer_without_its_package_is_refused_with_the_extra_that_brings_it(monkeypatch):
     monkeypatch.setitem(PEERS, "iterative", PEERS["iterative"]._replace(packages=("no-such-package",)))
     with pytest.raises(ConfigError, match=r"expected no-such-package, got none. Install kbdisk\[sklearn\]"):
-        registry.refuse(["iterative"], FILLS, "--against")
+        registry.refuse(["iterative"], FILLS, "--methods")
 
 
 def test_the_command_lists_every_peer_with_what_it_does(run):
@@ -354,6 +345,26 @@ def test_a_peer_in_its_own_environment_says_that_it_needs_time(name):
     skip_if_missing(name)
     with pytest.raises(PeerError, match="expected time to train, got none"):
         registry.fill(name, imputation_of(0.0))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_entities_to_fill_alone_show_is_not_learnt_from(name):
+    skip_if_missing(name)
+    training, asked = related(80), Entity("asked", {"b": 9, "c": "x"})
+    cells = [Cell(80, ("a",), (("a",), "", "number"), 3.0)]
+    answers = [
+        registry.fill(name, Imputation.of(Masked([*training, asked, *others], cells), train_count=80)).answers
+        for others in ([], [Entity(f"f{n}", {"a": 500, "b": 9, "c": "x", "d": []}) for n in range(40)])
+    ]
+    assert answers[0] == pytest.approx(answers[1])
+    assert abs(answers[0][0] - 3) < 2
+
+
+@pytest.mark.slow
+def test_miceforest_refuses_rows_that_it_may_not_learn_from():
+    skip_if_missing("miceforest")
+    with pytest.raises(PeerError, match="miceforest: expected to learn from all rows"):
+        registry.fill("miceforest", Imputation.of(imputation_of().masked, train_count=100))
 
 
 # ---------------------------------------------------------------- peers that draw rows

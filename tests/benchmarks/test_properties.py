@@ -8,10 +8,11 @@ import pytest
 from benchdata import write_gsm, write_nuclear
 from models import tiny
 
-from benchmarks import gsm, nuclear
+from benchmarks import gsm, nuclear, properties
 from benchmarks.base import Options
+from benchmarks.peers.protocol import Filled, PeerError
 from benchmarks.progress import Progress
-from benchmarks.properties import Target, Task, evaluate_baseline, predictions, scores
+from benchmarks.properties import Target, Task, evaluate_baseline, evaluate_peer, predictions, scores
 from kbdisk.api.model import Model
 from kbdisk.entity import Entity
 from kbdisk.evaluation.evaluate import Scope, evaluate
@@ -95,6 +96,95 @@ def test_a_baseline_of_z_and_n_alone_learns_from_these_only(tmp_path):
     ).values["Qa"]
     assert errors[0] == pytest.approx(again)
     assert errors[0] != errors[None]
+
+
+# ---------------------------------------------------------------- peers
+
+
+def answering(monkeypatch, answer):
+    """Peers answer each hidden cell by a function of it; the imputations that they got, as a list."""
+    imputations = []
+
+    def fill(name, imputation):
+        imputations.append(imputation)
+        cells = enumerate(imputation.masked.cells)
+        answers = {place: value for place, cell in cells if (value := answer(imputation, cell)) is not None}
+        return Filled(answers, {"fit": 1.0, "fill": 0.5}, {"rounds": 3})
+
+    monkeypatch.setattr(properties.registry, "fill", fill)
+    return imputations
+
+
+def true_answer(imputation, cell):
+    return float(cell.truth) if cell.property[2] == "number" else str(cell.truth)
+
+
+def shown(entity: Entity, path) -> bool:
+    part = entity.tree
+    for key in path:
+        if key not in part:
+            return False
+        part = part[key]
+    return True
+
+
+@pytest.mark.parametrize("name", ["neighbours", "lm-scratch"])
+def test_a_peer_gets_each_scored_entity_once_for_each_known_value_without_that_value(name, tmp_path, monkeypatch):
+    options = Options(write_gsm(tmp_path), budget="90s")
+    task = gsm.task(*gsm.read(options.data), options, 0)
+    imputations = answering(monkeypatch, true_answer)
+    result = evaluate_peer(name, task, options, 7, Progress())
+    (imputation,) = imputations
+    assert (imputation.seconds, imputation.seed, imputation.train_count) == (90.0, 7, len(task.train))
+    asked = [target for target in gsm.TARGETS if target.name != "model" or name == "lm-scratch"]
+    known = sum(target.path in leaves for leaves in map(task.schema.leaves, task.scored) for target in asked)
+    assert len(imputation.masked.cells) == len(imputation.masked.entities) - len(task.train) == known
+    for cell in imputation.masked.cells:
+        entity = imputation.masked.entities[cell.entity]
+        assert cell.entity >= len(task.train)
+        assert not shown(entity, cell.path)
+        assert sum(shown(entity, target.path) for target in gsm.TARGETS) >= len(gsm.TARGETS) - 2  # the day may lack
+    assert result.values == {target.name: 0.0 for target in asked}
+    assert result.details["took"] == {"rounds": 3, "answered": 1.0, "fit": 1.0, "fill": 0.5}
+
+
+def test_of_z_and_n_alone_a_peer_learns_each_property_from_these_only_and_shares_its_time_among_them(
+    tmp_path, monkeypatch
+):
+    options = Options(write_nuclear(tmp_path), budget="32s")
+    _, alone = nuclear.tasks(*nuclear.read(options.data), options, 0)
+    imputations = answering(monkeypatch, true_answer)
+    result = evaluate_peer("neighbours", alone, options, 0, Progress())
+    assert [imputation.masked.cells[0].path for imputation in imputations] == [target.path for target in alone.targets]
+    for imputation in imputations:
+        assert imputation.seconds == 2.0
+        (path,) = {cell.path for cell in imputation.masked.cells}
+        training = imputation.masked.entities[: imputation.train_count]
+        assert {key for entity in training for key in entity.tree} == {"z", "n", *path}
+        assert all(entity.tree.keys() == {"z", "n"} for entity in imputation.masked.entities[imputation.train_count :])
+    assert set(result.values.values()) == {0.0}
+
+
+def test_values_that_a_peer_leaves_out_are_the_constants(tmp_path, monkeypatch):
+    options = Options(write_nuclear(tmp_path))
+    given, _ = nuclear.tasks(*nuclear.read(options.data), options, 0)
+    answering(monkeypatch, lambda imputation, cell: None)
+    result = evaluate_peer("neighbours", given, options, 0, Progress())
+    assert result.values == pytest.approx(evaluate_baseline("constant", given, 0, Progress()).values)
+    assert result.details["took"]["answered"] == 0
+
+
+def test_what_a_peer_cannot_do_is_stored_and_stands_beneath_the_table(tmp_path, monkeypatch):
+    def refuse(name, imputation):
+        raise PeerError(name, "expected labels, got none.")
+
+    monkeypatch.setattr(properties.registry, "fill", refuse)
+    options = Options(write_gsm(tmp_path), budget="5s")
+    task = gsm.task(*gsm.read(options.data), options, 0)
+    result = evaluate_peer("neighbours", task, options, 0, Progress())
+    assert (result.rows, result.details["took"]) == ([], {"cannot": "expected labels, got none."})
+    (table,) = gsm.tables([result, evaluate_baseline("constant", task, 0, Progress())])
+    assert "neighbours + 5s cannot: expected labels, got none." in table.notes
 
 
 # ---------------------------------------------------------------- what is on which side

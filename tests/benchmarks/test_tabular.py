@@ -264,10 +264,23 @@ def test_real_rows_alone_train_nothing(folder, tmp_path):
 
 
 @pytest.mark.slow
+def test_rows_of_a_single_step_are_drawn_from_the_same_model_and_the_papers_preset_trains_another(folder, tmp_path):
+    chosen = options(folder, tmp_path, only=("price",), methods=("single-step", "ours", "diskpaper"))
+    real, ours, single, paper = tabular.run(chosen, Progress())
+    assert [result.method for result in (real, ours, single, paper)] == ["real", "ours", "single-step", "diskpaper"]
+    assert ours.run == single.run
+    assert (ours.preset, paper.preset) == ("fast", "paper")
+    assert ours.details["scores"] != single.details["scores"]
+    assert [*by_column([ours, single, paper])] == [
+        "ours, fast + run.toml", "single-step + run.toml", "diskpaper + run.toml",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
 def test_a_peer_draws_rows_that_are_judged_as_ours_are(folder, tmp_path):
     if problem := missing("smote"):
         pytest.skip(f"smote: {problem}")
-    chosen = options(folder, tmp_path, only=("price",), against=("smote",), ours=False)
+    chosen = options(folder, tmp_path, only=("price",), methods=("smote",))
     real, smote = tabular.run(chosen, Progress())
     assert (real.method, smote.method, smote.seed, smote.setting) == ("real", "smote", 4, "price")
     assert [len(scores) for scores in smote.details["scores"]] == [2, 2]
@@ -280,9 +293,9 @@ def test_a_peer_draws_rows_that_are_judged_as_ours_are(folder, tmp_path):
 
 
 def test_a_method_that_draws_no_rows_is_refused(folder, tmp_path, run):
-    status, _, err = run("tabular", "--against", "gbdt", "--data", folder, "--out", tmp_path)
+    status, _, err = run("tabular", "--methods", "gbdt", "--data", folder, "--out", tmp_path)
     assert status == 2
-    assert err.startswith("error: --against: expected some of smote, ")
+    assert err.startswith("error: --methods: expected some of ours, single-step, diskpaper, smote, ")
 
 
 def result(method, name, scores, seed=0, part="test", **others):
