@@ -50,6 +50,8 @@ class Sparse:
 
     def dense(self, rows: Tensor, labels: int) -> Tensor:
         """(m,) -> (m, K) some rows; none (-1) is 0."""
+        if not len(self.number):
+            return torch.zeros(len(rows), labels, dtype=self.number.dtype, device=rows.device)
         first = self.start[rows.clamp(min=0)]
         length = torch.where(rows < 0, first, self.start[rows.clamp(min=0) + 1]) - first
         of_row = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), length)
@@ -97,10 +99,11 @@ class Column:
 
     def places(self, features: Tensor) -> Tensor:
         """(n,) -> (n,) the place of each value; -1: it is hidden, or not among the values."""
-        place = torch.searchsorted(self.values, features.contiguous(), right=True) - 1  # NaN is above all
-        if self.is_number:
-            return place.clamp(min=0).where(~features.isnan(), -1)
-        return place.where((place >= 0) & (self.values[place] == features), -1)
+        if not len(self.values):
+            return torch.full_like(features, -1, dtype=torch.long)
+        place = (torch.searchsorted(self.values, features.contiguous(), right=True) - 1).clamp(min=0)
+        is_known = ~features.isnan() if self.is_number else self.values[place] == features
+        return place.where(is_known, -1)
 
 
 @dataclass(frozen=True)
@@ -162,17 +165,14 @@ def best_cooccurrences(
 ) -> list[Cooccurrence]:
     """Those of the columns of features (n, f) whose evidence gains most by itself, best first."""
     gaining = []
-    for place, (column, of_number) in enumerate(zip(columns, is_number, strict=True)):
-        values = features[:, place]
+    for values, number, of_number in zip(features.unbind(1), columns, is_number, strict=True):
         if int((~values.isnan()).sum()) >= MIN_KNOWN:
-            gain, cooccurrence = Cooccurrence.of(Column.of(column, values, of_number), values, rows).with_best_strength(
-                rows
-            )
+            column = Column.of(number, values, of_number)
+            gain, cooccurrence = Cooccurrence.of(column, values, rows).with_best_strength(rows)
             if gain > MIN_GAIN:
-                gaining.append((gain, -place, cooccurrence))
-    return [cooccurrence for _, _, cooccurrence in sorted(gaining, reverse=True, key=lambda item: item[:2])][
-        :MAX_COLUMNS
-    ]
+                gaining.append((gain, cooccurrence))
+    gaining.sort(key=lambda pair: pair[0], reverse=True)
+    return [cooccurrence for _, cooccurrence in gaining[:MAX_COLUMNS]]
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,15 @@ def test_numbers_are_evidence_by_ranges():
     assert places.tolist() == [0, 0, 7, 8, 15, -1]
 
 
+def test_a_column_that_nothing_has_is_no_evidence():
+    rows = Rows.of(torch.tensor([0, 1]), torch.arange(2), 2)
+    hidden = torch.full((2,), NAN)
+    for is_number in (False, True):
+        counts = Cooccurrence.of(Column.of(0, hidden, is_number), hidden, rows)
+        assert counts.evidence(rows, torch.arange(2)).tolist() == [[0, 0], [0, 0]]
+        assert Evidence.of([counts], [1.0], rows)(torch.tensor([[3.0]]), 2).tolist() == [[0, 0]]
+
+
 def test_columns_that_tell_nothing_are_left_out():
     draw = torch.Generator().manual_seed(0)
     label = torch.randint(3, (300,), generator=draw)
