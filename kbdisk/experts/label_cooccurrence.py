@@ -93,7 +93,7 @@ class Column:
     def of(cls, number: int, features: Tensor, is_number: bool) -> Column:
         """The values of a column (n,); those of a number are ranges with about as many rows."""
         known = features[~features.isnan()].sort().values
-        if is_number:
+        if is_number and len(known):
             known = known[torch.arange(BINS) * len(known) // BINS]
         return cls(number, is_number, known.unique())
 
