@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.masking import Property, Scalar
-from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation
+from benchmarks.peers.protocol import FILL, FIT, Budget, Filled, Imputation, Stopwatch
 from benchmarks.peers.records import Item, Question, Records
 from benchmarks.tasks import Answers, Scale
 from kbdisk.entity import Path
@@ -67,20 +67,21 @@ class Settings:
 
 def fill(imputation: Imputation) -> Filled:
     """What the network decodes for each hidden cell."""
-    budget = Budget(imputation.seconds)
-    records = Records.of(imputation)
-    if budget.share(1) <= 0 or not records.questions:
-        return Filled({})
-    tokenizer = Tokenizer.of(records)
-    model = _LanguageModel(records, tokenizer, Settings(), imputation.seed)
-    filling = 0.0
-    if imputation.seconds is not None:
-        width, filling = model.affordable_width(budget)
-        model.settings = model.settings.within(width, len(model.trainable))
-    left = budget.share(1)
-    passes = model.fit(max(TRAINING_SHARE * left, left - FILLING_MARGIN * filling), imputation.report)
-    fit_seconds = budget.elapsed
-    answers, asked, errors = model.answer(budget)
+    budget, stopwatch = Budget(imputation.seconds), Stopwatch()
+    with stopwatch.phase(FIT):
+        records = Records.of(imputation)
+        if budget.share(1) <= 0 or not records.questions:
+            return Filled({})
+        tokenizer = Tokenizer.of(records)
+        model = _LanguageModel(records, tokenizer, Settings(), imputation.seed)
+        filling = 0.0
+        if imputation.seconds is not None:
+            width, filling = model.affordable_width(budget)
+            model.settings = model.settings.within(width, len(model.trainable))
+        left = budget.share(1)
+        passes = model.fit(max(TRAINING_SHARE * left, left - FILLING_MARGIN * filling), imputation.report)
+    with stopwatch.phase(FILL):
+        answers, asked, errors = model.answer(budget)
     settings = {
         "width": model.settings.width,
         "layers": model.settings.layers,
@@ -93,7 +94,7 @@ def fill(imputation: Imputation) -> Filled:
         "parse_errors": errors,
         "parse_error_rate": round(errors / max(asked, 1), 4),
     }
-    return Filled(answers, {FIT: fit_seconds, FILL: budget.elapsed - fit_seconds}, settings)
+    return Filled(answers, stopwatch.seconds, settings, stopwatch.usage)
 
 
 # ---------------------------------------------------------------- tokens

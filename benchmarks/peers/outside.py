@@ -115,7 +115,7 @@ def complete(name: str, imputation: Imputation) -> Filled:
     answers: Answers = {
         question.cell: value for question, value in zip(records.questions, values, strict=True) if value is not None
     }
-    return Filled(answers, report["seconds"], report["settings"])
+    return Filled(answers, report["seconds"], report["settings"], report["usage"])
 
 
 def shortened(value: Scalar) -> Scalar:
