@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -135,15 +136,15 @@ def _judge_model(
         trained = _train(table, options, seed, progress)
     columns = table.train.numbers.shape[1] + table.train.categories.shape[1] + 1
     for method in options.methods:
-        leap, drawing = columns if method == SINGLE_STEP else 1, Stopwatch()
-        with drawing.phase(FILL):
+        leap, stopwatch = columns if method == SINGLE_STEP else 1, deepcopy(fitting)
+        with stopwatch.phase(FILL):
             drawn = [_draw(trained, table, count, seed, turn, leap, progress) for turn in range(options.draws)]
         by_set = _judge(table, drawn, tuned, options, progress, f"{method}, seed {seed}")
         details = {
             "samples": count,
-            "per_second": round(count * len(drawn) / drawing.seconds[FILL], 1),
+            "per_second": round(count * len(drawn) / stopwatch.seconds[FILL], 1),
             "row_scores": [row_scores(table, rows, seed) for rows in drawn],
-            "took": rounded_costs(*fitting.joined(drawing)),
+            "took": rounded_costs(stopwatch.seconds, stopwatch.usage),
         }
         yield of_model(_result(table, options, method, by_set, details, seed=seed), trained, options)
 

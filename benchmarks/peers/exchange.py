@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.peers.usage import cpu_seconds, forget_peak, peak_megabytes
+from benchmarks.peers.usage import CPU, MEMORY, Meter
 
 if TYPE_CHECKING:
     import pandas
@@ -90,11 +90,8 @@ class Clock:
     limit: float
     begun: float = field(default_factory=time.monotonic)
     fit_seconds: float = 0.0
-    cpu_begun: float = field(default_factory=cpu_seconds)  # of the present phase
-    usage: dict[str, dict[str, float]] = field(default_factory=lambda: {"cpu": {}, "memory": {}})
-
-    def __post_init__(self) -> None:
-        forget_peak()
+    meter: Meter = field(default_factory=Meter)  # of the present phase
+    usage: dict[str, dict[str, float]] = field(default_factory=lambda: {CPU: {}, MEMORY: {}})
 
     @property
     def elapsed(self) -> float:
@@ -113,11 +110,9 @@ class Clock:
 
     def end_phase(self, name: str) -> None:
         """Note what a phase used."""
-        self.usage["cpu"][name] = cpu_seconds() - self.cpu_begun
-        if (peak := peak_megabytes()) is not None:
-            self.usage["memory"][name] = peak
-        self.cpu_begun = cpu_seconds()
-        forget_peak()
+        for resource, figure in self.meter.read().items():
+            self.usage[resource][name] = figure
+        self.meter = Meter()
 
 
 def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int]]:

@@ -8,7 +8,7 @@ is over. Labels are given by their numbers. Many rows are represented by a sampl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     import pandas
 
 WEIGHTS = "KBDISK_WEIGHTS"  # the variable that names a folder
-KINDS = ("classifier", "regressor")
+KINDS = CLASSIFIER, REGRESSOR = "classifier", "regressor"
 MAX_ROWS = 1_000  # that are read
 MAX_LABELS = 10  # of a property
 MIN_ROWS = 10  # that know a property
-
-Model = Callable[[Path], Any]  # the file of its weights -> a classifier or a regressor of scikit-learn's kind
 
 
 def weights_problem(name: str) -> str | None:
@@ -43,9 +41,14 @@ def _files(folder: str, name: str, kind: str) -> list[Path]:
 
 
 def fill_in_context(
-    name: str, classifier: Model, regressor: Model, request: Request, table: pandas.DataFrame, clock: Clock
+    name: str,
+    models: Mapping[str, Callable[..., Any]],
+    settings: Settings,
+    request: Request,
+    table: pandas.DataFrame,
+    clock: Clock,
 ) -> tuple[pandas.DataFrame, Settings]:
-    """The predictions for the gaps of as many columns as the time suffices for."""
+    """The predictions for the gaps of as many columns as the time suffices for, by models of KINDS in scikit-learn's manner."""
     import pandas
 
     if problem := weights_problem(name):
@@ -74,8 +77,8 @@ def fill_in_context(
         inputs = inputs.loc[:, inputs.loc[known.index].nunique() > 1]
         if not len(inputs.columns):
             continue
-        is_number = column in request.numbers
-        model = regressor(files["regressor"]) if is_number else classifier(files["classifier"])
+        kind = REGRESSOR if column in request.numbers else CLASSIFIER
+        model = models[kind](model_path=str(files[kind]), device="cpu", random_state=request.seed, **settings)
         model.fit(inputs.loc[known.index].to_numpy(), known.to_numpy())
         filled.loc[gaps, column] = list(model.predict(inputs.loc[gaps].to_numpy()))
         last, done = clock.elapsed - begun, done + 1

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.masking import Masked, Values
-from benchmarks.peers.usage import cpu_seconds, forget_peak, peak_megabytes
+from benchmarks.peers.usage import CPU, MEMORY, Meter
 from benchmarks.progress import Report
 from benchmarks.tasks import Answers, Task, tasks_of
 from kbdisk.errors import KBDiskError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from benchmarks.tabular_sets import Rows, TabularSet
 
 FIT, FILL = "fit", "fill"  # phases; drawing of rows counts as the second
-CPU, MEMORY = "cpu", "memory"  # what phases use: seconds of CPU time, megabytes of memory at its peak
 
 Usage = Mapping[str, Mapping[str, float]]  # of CPU and MEMORY: phase -> figure; empty where it was not measured
 Interval = tuple[float, float]
@@ -128,24 +127,15 @@ class Stopwatch:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the seconds within to a phase; its memory is the highest of all its parts."""
-        begun, cpu_begun = time.monotonic(), cpu_seconds()
-        forget_peak()
+        begun, meter = time.monotonic(), Meter()
         try:
             yield
         finally:
             self.seconds[name] += time.monotonic() - begun
-            self.usage[CPU][name] += cpu_seconds() - cpu_begun
-            if (peak := peak_megabytes()) is not None:
-                self.usage[MEMORY][name] = max(peak, self.usage[MEMORY].get(name, 0.0))
-
-    def joined(self, other: Stopwatch) -> tuple[dict[str, float], Usage]:
-        """The seconds, and what was used, of this fit and of another's fill."""
-        seconds = {FIT: self.seconds[FIT], FILL: other.seconds[FILL]}
-        return seconds, {name: {**self.usage[name], **_only(FILL, other.usage[name])} for name in self.usage}
-
-
-def _only(phase: str, used: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in used.items() if name == phase}
+            used = meter.read()
+            self.usage[CPU][name] += used[CPU]
+            if MEMORY in used:
+                self.usage[MEMORY][name] = max(used[MEMORY], self.usage[MEMORY].get(name, 0.0))
 
 
 def rounded_costs(seconds: Mapping[str, float], usage: Usage) -> dict[str, Any]:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 import pandas
 from tabicl import TabICLClassifier, TabICLRegressor
 
 from benchmarks.peers.exchange import Clock, Request, Settings, serve
-from benchmarks.peers.in_context import fill_in_context
+from benchmarks.peers.in_context import CLASSIFIER, REGRESSOR, fill_in_context
+
+MODELS = {CLASSIFIER: TabICLClassifier, REGRESSOR: TabICLRegressor}
 
 
 def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
     """The predictions of TabICL for the gaps."""
-    classifier, regressor = (
-        partial(_model, kind, request.seed) for kind in (TabICLClassifier, TabICLRegressor)
-    )  # fmt: skip
-    return fill_in_context("tabicl", classifier, regressor, request, table, clock)
-
-
-def _model(kind: Any, seed: int, weights: Path) -> Any:
-    return kind(model_path=weights, allow_auto_download=False, device="cpu", random_state=seed)
+    return fill_in_context("tabicl", MODELS, {"allow_auto_download": False}, request, table, clock)
 
 
 if __name__ == "__main__":

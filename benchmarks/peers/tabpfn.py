@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 import pandas
 from tabpfn import TabPFNClassifier, TabPFNRegressor
 
 from benchmarks.peers.exchange import Clock, Request, Settings, serve
-from benchmarks.peers.in_context import fill_in_context
+from benchmarks.peers.in_context import CLASSIFIER, REGRESSOR, fill_in_context
+
+MODELS = {CLASSIFIER: TabPFNClassifier, REGRESSOR: TabPFNRegressor}
 
 
 def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
     """The predictions of TabPFN for the gaps."""
-    classifier, regressor = (
-        partial(_model, kind, request.seed) for kind in (TabPFNClassifier, TabPFNRegressor)
-    )  # fmt: skip
-    return fill_in_context("tabpfn", classifier, regressor, request, table, clock)
-
-
-def _model(kind: Any, seed: int, weights: Path) -> Any:
-    return kind(model_path=str(weights), device="cpu", random_state=seed, ignore_pretraining_limits=True)
+    return fill_in_context("tabpfn", MODELS, {"ignore_pretraining_limits": True}, request, table, clock)
 
 
 if __name__ == "__main__":

@@ -15,22 +15,27 @@ PEAK_MEMORY = "5"  # what is written into clear_refs so that VmHWM is the presen
 PEAK_LINE = "VmHWM:"
 KILOBYTES_A_MEGABYTE = 1024
 
+CPU, MEMORY = "cpu", "memory"  # what phases use: seconds of CPU time, megabytes of memory at its peak
+
+
+class Meter:
+    """The CPU seconds since it was made, and the highest memory since then: one meter at a time."""
+
+    def __init__(self) -> None:
+        self.begun = cpu_seconds()
+        if FORGET.exists():
+            FORGET.write_text(PEAK_MEMORY)
+
+    def read(self) -> dict[str, float]:
+        """CPU seconds and megabytes; without memory where the kernel does not keep it."""
+        used = {CPU: cpu_seconds() - self.begun}
+        if FORGET.exists():
+            (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith(PEAK_LINE))
+            used[MEMORY] = int(line.split()[1]) / KILOBYTES_A_MEGABYTE
+        return used
+
 
 def cpu_seconds() -> float:
     """Seconds of CPU time so far, of all threads and of the children that have ended."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
-
-
-def forget_peak() -> None:
-    """Begin to measure peak memory anew, where the kernel allows it."""
-    if FORGET.exists():
-        FORGET.write_text(PEAK_MEMORY)
-
-
-def peak_megabytes() -> float | None:
-    """The highest resident memory since `forget_peak`; None where the kernel does not keep it."""
-    if not FORGET.exists():
-        return None
-    (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith(PEAK_LINE))
-    return int(line.split()[1]) / KILOBYTES_A_MEGABYTE

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -264,7 +265,7 @@ class Task:
         design = Design.of(features, used, columns.label.cpu()[used] == NUMBER_COLUMN)
         return replace(task, design=design, inputs=design(features)).with_best_penalty(seed) or self
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
         """The rows of which labels are counted."""
         return Rows.of(self.target, self.entities, len(self.labels))
@@ -310,8 +311,7 @@ class Task:
         some = among.nonzero()[:, 0]
         cells = self.inputs.shape[1] + len(self.cooccurrences) * len(self.labels)
         some = some[:: max(len(some) * cells // MAX_CELLS, 1)]
-        rows = self.rows
-        evidence = [counts.evidence(rows, some) for counts in self.cooccurrences]
+        evidence = [counts.evidence(self.rows, some) for counts in self.cooccurrences]
         of_labels = torch.stack(evidence) if evidence else torch.zeros(0, len(some), len(self.labels))
         return Fit(self.inputs[some], of_labels, self.target[some])
 

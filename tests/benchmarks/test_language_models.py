@@ -360,16 +360,15 @@ def test_a_model_needs_a_folder_of_weights(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_folder_that_has_no_weights_is_refused_in_one_sentence(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("seconds", "problem"),
+    [
+        (20.0, "llm: expected the weights and tokenizer of a causal language model"),
+        (0.0, "expected time to train, got none"),
+    ],
+)
+def test_what_a_model_lacks_is_refused_in_one_sentence(seconds, problem, tmp_path, monkeypatch):
     skip_without_environment()
     monkeypatch.setenv("KBDISK_LLM", str(tmp_path))
-    with pytest.raises(PeerError, match="llm: expected the weights and tokenizer of a causal language model"):
-        registry.fill("llm", imputation_of(20.0))
-
-
-@pytest.mark.slow
-def test_a_model_without_time_says_that_it_needs_some(tmp_path, monkeypatch):
-    skip_without_environment()
-    monkeypatch.setenv("KBDISK_LLM", str(tmp_path))
-    with pytest.raises(PeerError, match="expected time to train, got none"):
-        registry.fill("llm", imputation_of(0.0))
+    with pytest.raises(PeerError, match=problem):
+        registry.fill("llm", imputation_of(seconds))

@@ -23,8 +23,8 @@ from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
 from benchmarks.peers.in_context import WEIGHTS
-from benchmarks.peers.protocol import CPU, FILL, FIT, MEMORY, Budget, Imputation, PeerError, Sampling, Stopwatch
-from benchmarks.peers.usage import FORGET
+from benchmarks.peers.protocol import FILL, FIT, Budget, Imputation, PeerError, Sampling, Stopwatch
+from benchmarks.peers.usage import CPU, FORGET, MEMORY
 from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
 from kbdisk.errors import ConfigError, LoadError
