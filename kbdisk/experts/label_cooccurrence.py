@@ -1,6 +1,6 @@
-"""How often each label of a property occurs beside each single value of another: evidence for a regression of labels.
+"""Naive Bayes with a weight for each attribute: how often each label of a property occurs beside a value of another.
 
-A value v of another property speaks for a label k by
+The evidence of a value v of another property for a label k is
 
     log(1 + n(v, k) / (strength * p(k)))
 
@@ -8,9 +8,9 @@ with n(v, k) entities that have both, and the share p(k) of all values that are 
 beside v, estimated by its frequency there and, as by `strength` values more, by its share of all values; less the logarithm of its
 share of all values; and less a constant of v. So a label that has been seen once beside a rare value has evidence, where a
 regression with a flag for each value has none: it would need a weight for each value and label. The evidence of a property has a
-single weight, which the regression fits. (Naive Bayes with a weight for each attribute.)
+single weight, which the regression of labels fits.
 
-In training an entity is left out of the counts that its own evidence is taken from.
+In training, the counts for an entity leave out the entity itself (leave-one-out).
 
 n rows, of E entities   J columns of other properties   V values   K labels   z counts that are not 0
 """
@@ -118,7 +118,7 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, column: Column, features: Tensor, rows: Rows, strength: float = STRENGTHS[0]) -> Cooccurrence:
-        """That of a column's features (n,)."""
+        """The co-occurrence of labels with a column of features (n,)."""
         place = column.places(features)
         known = place >= 0
         label, weight = rows.label[known], rows.weight[known]
@@ -127,7 +127,7 @@ class Cooccurrence:
         return cls(column, strength, of_value, place, of_entity)
 
     def again(self, features: Tensor, rows: Rows) -> Cooccurrence:
-        """The same of other rows; the ranges of a number stay."""
+        """The co-occurrence in other rows; the ranges of a number stay."""
         column = self.column if self.column.is_number else Column.of(self.column.number, features, False)
         return Cooccurrence.of(column, features, rows, self.strength)
 
@@ -138,7 +138,7 @@ class Cooccurrence:
         return (self.of_value.dense(place, rows.labels) - own).clamp(min=0)
 
     def evidence(self, rows: Rows, some: Tensor) -> Tensor:
-        """(m,) -> (m, K) for each label, from these counts."""
+        """(m,) -> (m, K) the evidence of some rows for each label, from these counts."""
         return torch.log1p(self.others(rows, some) / (self.strength * rows.share))
 
     def weighted(self, rows: Rows, weight: float) -> Sparse:
@@ -163,7 +163,7 @@ class Cooccurrence:
 def best_cooccurrences(
     features: Tensor, columns: Sequence[int], is_number: Sequence[bool], rows: Rows
 ) -> list[Cooccurrence]:
-    """Those of the columns of features (n, f) whose evidence gains most by itself, best first."""
+    """The columns of features (n, f) whose evidence gains most by itself, best first."""
     gaining = []
     for values, number, of_number in zip(features.unbind(1), columns, is_number, strict=True):
         if int((~values.isnan()).sum()) >= MIN_KNOWN:
@@ -189,7 +189,7 @@ class Evidence:
 
     @classmethod
     def of(cls, cooccurrences: Sequence[Cooccurrence], weights: Sequence[float], rows: Rows) -> Evidence:
-        """That of all counts of some columns."""
+        """The evidence of all counts of some columns."""
         columns = [cooccurrence.column for cooccurrence in cooccurrences]
         numbers = torch.arange(len(columns))
         sizes = torch.tensor([len(column.values) for column in columns], dtype=torch.long)

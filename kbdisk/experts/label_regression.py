@@ -2,8 +2,8 @@
 
 Every training value is hidden alone once. A label's chance depends linearly on what else is visible: labels as flags,
 numbers on their standard scale, and whether they are known. Weights are penalized by their squares; a fifth of the
-entities says how much. How often labels occur beside a value of another property is evidence besides, with a single weight for
-each such property (`label_cooccurrence`): it tells of values that are too rare for weights of their own.
+entities says how much. The frequencies of labels beside a value of another property are evidence, too (`label_cooccurrence`), with a
+single weight for each such property: they predict from values that are too rare for weights of their own.
 
 n values of one slot   F columns   f of them that one property uses, p of these numbers   K labels   J columns of evidence
 """
@@ -67,7 +67,7 @@ class Design:
 
     @classmethod
     def none(cls) -> Design:
-        """Without any input."""
+        """The design without inputs."""
         nothing = torch.zeros(0, dtype=torch.long)
         return cls(nothing, torch.zeros(0), torch.zeros(0), nothing)
 
@@ -139,7 +139,7 @@ def fit(
     def in_turn(
         slots: Sequence[tuple[int, Examples]], step: Callable[[int, Examples], Task | None], share: float, done: int
     ) -> None:
-        """One step of each slot within a share of the time that is left."""
+        """Run a step for each slot, within a share of the time that is left."""
         until = math.inf if end is None else time.monotonic() + share * (end - time.monotonic())
         for number, (slot, values) in enumerate(slots):
             left = until - time.monotonic()
@@ -198,7 +198,7 @@ class Coefficients(NamedTuple):
 
     @classmethod
     def initial(cls, inputs: Tensor, target: Tensor, labels: int, columns: int) -> Coefficients:
-        """Without inputs and with little evidence: the shares of the labels."""
+        """The start of a fit: the shares of the labels, and little weight on evidence."""
         counts = torch.bincount(target, minlength=labels).float()
         shares = (counts + 1) / (counts + 1).sum()
         return cls(inputs.new_zeros(labels, inputs.shape[1]), shares.log(), torch.full((columns,), INITIAL_EVIDENCE))
@@ -227,7 +227,7 @@ class Task:
     def of_evidence(
         cls, slot: int, examples: Examples, columns: OneHotFeatures, config: LabelRegressionConfig
     ) -> Task | None:
-        """The task with its evidence, fitted without inputs: in a fraction of the time. None where there is nothing to learn."""
+        """The task fitted to evidence alone, which takes a fraction of the time; None where there is nothing to learn."""
         codes = torch.cat(examples.codes)
         labels = commonest_labels(codes, config.labels)
         if len(codes) < MIN_REGRESSION_VALUES or len(labels) < 2:
@@ -307,7 +307,7 @@ class Task:
         return best if best.start is not None else None
 
     def _fit_of(self, among: Tensor) -> Fit:
-        """The fit of some examples (n,): as many as there is room for."""
+        """A fit to some examples (n,), to as many as memory allows."""
         some = among.nonzero()[:, 0]
         cells = self.inputs.shape[1] + len(self.cooccurrences) * len(self.labels)
         some = some[:: max(len(some) * cells // MAX_CELLS, 1)]
