@@ -74,8 +74,8 @@ def by_slot_and_level(slots: Tensor, levels: Tensor) -> Iterator[tuple[SlotLevel
 class Estimates(Protocol):
     """Estimates of hidden numbers for m entities."""
 
-    def codes(self, column: int, among: Tensor) -> Tensor:
-        """The codes of a column of features, for the entities in a mask (m,)."""
+    def codes(self, columns: Tensor) -> Tensor:
+        """(m, k) the codes of columns (k,) of features; of hidden numbers the estimates."""
 
 
 class EstimatesOfBatch(Protocol):
@@ -179,11 +179,16 @@ class ExpertGroup:
     def predictions(self, asked: Asked, batch: Batch, seen: Seen) -> Iterator[tuple[SlotLevel, Tensor, Prediction]]:
         """Slot and level, rows (m,) of the asked tokens, and the expert's predictions for them."""
         entity = batch.entity[asked.tokens]
-        for key, rows in by_slot_and_level(batch.slot[asked.tokens], seen.levels[entity]):
-            if key in self.experts:
-                prediction = self.experts[key].expert.predict(seen.inputs(entity[rows]))
-                prediction, predicted_rows = without_nan(prediction, rows)
-                yield key, predicted_rows, prediction
+        grouped = by_slot_and_level(batch.slot[asked.tokens], seen.levels[entity])
+        rows_of = {key: rows for key, rows in grouped if key in self.experts}
+        self.announce(seen, {key: entity[rows] for key, rows in rows_of.items()})
+        for key, rows in rows_of.items():
+            prediction = self.experts[key].expert.predict(seen.inputs(entity[rows]))
+            prediction, predicted_rows = without_nan(prediction, rows)
+            yield key, predicted_rows, prediction
+
+    def announce(self, seen: Seen, rows: Mapping[SlotLevel, Tensor]) -> None:
+        """Which experts will be asked about which entities (m,) of a batch: experts may share work."""
 
 
 class Sides(NamedTuple):

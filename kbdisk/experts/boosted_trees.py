@@ -270,6 +270,11 @@ class BoostedTrees:
     scale: TargetScale | None  # of a number
     line: Line | None = None  # of a number, in the place of the trees where the other number is visible
 
+    @property
+    def read_from_estimates(self) -> Tensor:
+        """(k,) the columns whose hidden numbers it reads from estimates."""
+        return self.columns.filled
+
     def predict(self, inputs: Inputs) -> Prediction:
         """Numbers, or the probabilities of labels."""
         if self.scale is not None:
@@ -324,6 +329,16 @@ class TreeGroup(ExpertGroup):
         """The features of the visible tokens (T,), and estimates of the hidden numbers."""
         seen = super().seen(batch, visible)
         return seen._replace(estimates=EstimatedTable(seen.features, self.estimates))
+
+    def announce(self, seen: Seen, rows: Mapping[SlotLevel, Tensor]) -> None:
+        """The hidden numbers that the trees of all properties will read are imputed column by column."""
+        assert isinstance(seen.estimates, EstimatedTable)
+        reads = []
+        for key, of_key in rows.items():
+            trees = self.experts[key].expert
+            assert isinstance(trees, BoostedTrees)
+            reads.append((trees.read_from_estimates, of_key))
+        seen.estimates.announce(reads)
 
 
 # ---------------------------------------------------------------- fitting

@@ -16,8 +16,9 @@ n rows   F features   f of them that one property uses   k of these that are fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import torch
@@ -34,6 +35,10 @@ MIN_KNOWN_SHARE = 0.5  # of the entities with a property, that have a number whi
 
 class PredictsNumbers(Protocol):
     """Predicts a number from all features."""
+
+    @property
+    def read_from_estimates(self) -> Tensor:
+        """(k,) the columns whose hidden numbers it reads from estimates."""
 
     def numbers(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
         """(n, F) -> (n,) float64, where hidden numbers may be read from estimates for the same rows"""
@@ -78,6 +83,11 @@ class FilledColumns:
     def __len__(self) -> int:
         return len(self.columns) + len(self.estimates)
 
+    @cached_property
+    def filled(self) -> Tensor:
+        """(k,) the columns that are filled."""
+        return self.columns[list(self.estimates)]
+
     def __call__(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
         """(n, F) all features, NaN where unknown -> (n, f + k) filled columns, and which cells are filled.
 
@@ -86,16 +96,14 @@ class FilledColumns:
         filled = features[:, self.columns]
         if not self.estimates:
             return filled
-        others = features.index_fill(1, self.own, torch.nan) if estimates is None else features
-        flags = []
-        for place, estimate in self.estimates.items():
-            rows = filled[:, place].isnan()
-            if estimates is None:
+        hidden = features[:, self.filled].isnan()
+        if estimates is not None:
+            filled[:, list(self.estimates)] = estimates.codes(self.filled)
+        else:
+            others = features.index_fill(1, self.own, torch.nan)
+            for (place, estimate), rows in zip(self.estimates.items(), hidden.unbind(1), strict=True):
                 filled[rows, place] = estimate(others[rows])
-            else:
-                filled[rows, place] = estimates.codes(int(self.columns[place]), rows)
-            flags.append(rows)
-        return torch.cat([filled, torch.stack(flags, 1).float()], 1)
+        return torch.cat([filled, hidden.float()], 1)
 
     def with_estimates(
         self, features: OneHotFeatures, known: Tensor, estimates: Mapping[int, Estimate]
@@ -116,29 +124,71 @@ class FilledColumns:
 
 
 class EstimatedTable:
-    """The features of some entities. A hidden number is imputed when it is first read."""
+    """The numbers that some entities have or lack. A hidden one is imputed when it is first read.
+
+    With it all others of its column are imputed that were announced: asking trees about many rows at once is far faster than
+    about few.
+
+    n entities   F features   K columns that are imputed
+    """
 
     def __init__(self, features: Tensor, rounds: Sequence[Mapping[int, Estimate]]) -> None:
         """`features` (n, F) are NaN where hidden; each of the `rounds` has an estimate for each column that is imputed."""
         self.features, self.rounds = features, rounds
-        self._columns: list[dict[int, Tensor]] = [{} for _ in rounds]  # (n,) NaN where nothing was read yet
+        self.columns = sorted(set().union(*rounds))
+        self._place = features.new_full((features.shape[1],), -1, dtype=torch.long)  # of a column, among those imputed
+        self._place[self.columns] = torch.arange(len(self.columns), device=features.device)
+        numbers = features[:, self.columns]
+        self._codes = [numbers.clone() for _ in rounds]  # (n, K) NaN where nothing was read yet
+        self._lacking = [numbers.isnan() for _ in rounds]  # (n, K) the same
+        self._announced = [torch.zeros_like(self._lacking[0]) for _ in rounds]  # (n, K)
 
     def rows(self, rows: Tensor) -> EstimatedRows:
         """The estimates of the last round for some rows (m,)."""
         return EstimatedRows(self, rows, len(self.rounds) - 1)
 
-    def codes(self, column: int, rows: Tensor, turn: int) -> Tensor:
-        """(m,) the codes of a column in some rows (m,); hidden ones are imputed by the round `turn`."""
-        if turn and self.rounds[turn][column] is self.rounds[0].get(column):  # a number without trees of its own
-            return self.codes(column, rows, 0)
-        if column not in self._columns[turn]:
-            self._columns[turn][column] = self.features[:, column].clone()
-        known = self._columns[turn][column]
-        lacking = rows[known[rows].isnan()].unique()
-        if len(lacking):
-            before = EstimatedRows(self, lacking, turn - 1) if turn else None
-            known[lacking] = self.rounds[turn][column](self.features[lacking], before)
-        return known[rows]
+    def announce(self, reads: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Columns (k,) that will be read of the last round, each time with the rows (m,); with what these read of earlier rounds."""
+        read = torch.zeros(self.features.shape[0], len(self.columns), dtype=torch.bool, device=self.features.device)
+        for columns, rows in reads:
+            read[rows[:, None], self._place[columns]] = True
+        for turn in reversed(range(len(self.rounds))):
+            read = read & self._lacking[turn]
+            self._announced[turn] |= read
+            before = torch.zeros_like(read)
+            for place in read.any(0).nonzero()[:, 0].tolist():
+                estimate = self.rounds[turn][self.columns[place]]
+                if self._is_of_first_round(place, turn):
+                    before[:, place] |= read[:, place]
+                else:
+                    before[:, self._place[estimate.expert.read_from_estimates]] |= read[:, place, None]
+            read = before
+
+    def codes(self, columns: Tensor, rows: Tensor, turn: int) -> Tensor:
+        """(m, k) the codes of columns (k,) in some rows (m,); hidden ones are imputed by the round `turn`."""
+        places, rows = self._place[columns], rows[:, None]
+        lacking = self._lacking[turn][rows, places]
+        for number in lacking.any(0).nonzero()[:, 0].tolist():
+            self._impute(int(places[number]), rows[lacking[:, number], 0], turn)
+        return self._codes[turn][rows, places]
+
+    def _impute(self, place: int, rows: Tensor, turn: int) -> None:
+        wanted = self._announced[turn][:, place].clone()
+        wanted[rows] = True
+        rows = (wanted & self._lacking[turn][:, place]).nonzero()[:, 0]
+        column = self.columns[place]
+        if self._is_of_first_round(place, turn):
+            codes = self.codes(self._place.new_tensor([column]), rows, 0)[:, 0]
+        else:
+            before = EstimatedRows(self, rows, turn - 1) if turn else None
+            codes = self.rounds[turn][column](self.features[rows], before)
+        self._codes[turn][rows, place] = codes
+        self._lacking[turn][rows, place] = False
+
+    def _is_of_first_round(self, place: int, turn: int) -> bool:
+        """Whether an estimate of a later round is the one of the first: the number has no trees of its own."""
+        column = self.columns[place]
+        return turn > 0 and self.rounds[turn][column] is self.rounds[0].get(column)
 
 
 class EstimatedRows(NamedTuple):
@@ -148,9 +198,9 @@ class EstimatedRows(NamedTuple):
     rows: Tensor  # (m,)
     turn: int  # the round
 
-    def codes(self, column: int, among: Tensor) -> Tensor:
-        """The codes of a column in those of the rows that a mask (m,) names."""
-        return self.table.codes(column, self.rows[among], self.turn)
+    def codes(self, columns: Tensor) -> Tensor:
+        """(m, k) the codes of columns (k,)."""
+        return self.table.codes(columns, self.rows, self.turn)
 
 
 # ---------------------------------------------------------------- which columns are filled

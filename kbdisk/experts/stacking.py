@@ -30,6 +30,7 @@ from kbdisk.experts.base import (
     LabelMasses,
     Prediction,
     Report,
+    Seen,
     Sides,
     SlotLevel,
     WeightedExpert,
@@ -386,20 +387,38 @@ def _ask(
         entity = batch.entity[asked.tokens]
         truth = batch.values[kind][asked.rows]
         numbers = Numbers.of(asked.belief, truth) if isinstance(asked.belief, NumberBelief) else ()
+        asked_of: list[tuple[SlotLevel, Tensor]] = []
         for (slot, level), rows in by_slot_and_level(batch.slot[asked.tokens], levels[entity]):
             key = slot, (level if any((slot, level) in group.experts for group in groups) else USUALLY_VISIBLE)
-            if not any(key in group.experts for group in groups) or (in_rounds and key[1] == USUALLY_VISIBLE):
-                continue
+            if any(key in group.experts for group in groups) and not (in_rounds and key[1] == USUALLY_VISIBLE):
+                asked_of.append((key, rows))
+        for group, of_group in seen:
+            group.announce(of_group, _by_expert(group, of_group, [(key, entity[rows]) for key, rows in asked_of]))
+        for key, rows in asked_of:
             of_rows = entity[rows]
             every = torch.arange(len(rows), device=rows.device)
             predictions = [
                 without_nan(group.experts[key].expert.predict(of_group.inputs(of_rows)), every)
-                if key in group.experts and int(of_group.levels[of_rows[0]]) == key[1]
+                if _predicts(group, of_group, key, of_rows)
                 else None
                 for group, of_group in seen
             ]
             modelled = RowsOfBelief(asked.belief, rows, numbers)
             held_out[key].append(kind, truth[rows], batch.id_hash[of_rows], modelled, predictions)
+
+
+def _predicts(group: ExpertGroup, seen: Seen, key: SlotLevel, entities: Tensor) -> bool:
+    """Whether a group has an expert for some entities (m,) of a batch, which have the same level."""
+    return key in group.experts and int(seen.levels[entities[0]]) == key[1]
+
+
+def _by_expert(group: ExpertGroup, seen: Seen, asked: Iterable[tuple[SlotLevel, Tensor]]) -> dict[SlotLevel, Tensor]:
+    """The entities (m,) of a batch that each expert of a group predicts."""
+    by_expert: dict[SlotLevel, list[Tensor]] = defaultdict(list)
+    for key, entities in asked:
+        if _predicts(group, seen, key, entities):
+            by_expert[key].append(entities)
+    return {key: torch.cat(entities) for key, entities in by_expert.items()}
 
 
 def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[HeldOutQuestion]:

@@ -6,6 +6,8 @@ import random
 from dataclasses import replace
 
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
@@ -13,7 +15,7 @@ from kbdisk.experts.base import Inputs, Sides
 from kbdisk.experts.boosted_trees import BoostedTrees, TreeGroup, fit
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.filled_columns import Estimate, EstimatedTable, FilledColumns, worth_filling
+from kbdisk.experts.filled_columns import Estimate, EstimatedRows, EstimatedTable, FilledColumns, worth_filling
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -24,6 +26,8 @@ CPU = torch.device("cpu")
 
 class SumOfFeatures:
     """Predicts the sum of all features, which a hidden one spoils."""
+
+    read_from_estimates = torch.tensor([], dtype=torch.long)
 
     def numbers(self, features, estimates=None):
         return features.double().nan_to_num(1000.0).sum(1)
@@ -48,15 +52,14 @@ class Doubled:
     """Predicts twice the number of a column, which it reads from estimates where there are some; counts the rows asked for."""
 
     def __init__(self, column):
-        self.column, self.asked = column, 0
+        self.column, self.asked, self.calls = column, 0, 0
+        self.read_from_estimates = torch.tensor([column])
 
     def numbers(self, features, estimates=None):
         self.asked += len(features)
-        number = features[:, self.column].double()
-        if estimates is not None:
-            hidden = number.isnan()
-            number[hidden] = estimates.codes(self.column, hidden).double()
-        return 2 * number
+        self.calls += 1
+        number = features[:, self.column] if estimates is None else estimates.codes(self.read_from_estimates)[:, 0]
+        return 2 * number.double()
 
 
 def test_estimates_are_read_from_those_of_the_round_before_and_made_once():
@@ -68,16 +71,46 @@ def test_estimates_are_read_from_those_of_the_round_before_and_made_once():
         {0: Estimate(first, identity), 1: Estimate(second, identity), 2: Estimate(later, identity)},
     ]
     table = EstimatedTable(features, rounds)
-    every = torch.ones(3, dtype=torch.bool)
     rows = table.rows(torch.arange(3))
     # column 2 is twice column 1, which is twice column 0, as the first round has it
-    torch.testing.assert_close(rows.codes(2, every), torch.tensor([20.0, 3.0, 2.0]))
+    torch.testing.assert_close(column_of(rows, 2), torch.tensor([20.0, 3.0, 2.0]))
     assert (second.asked, later.asked) == (1, 2)  # column 1 of the first row, column 2 of the first and the last
-    torch.testing.assert_close(table.rows(torch.tensor([2, 0, 0])).codes(2, every), torch.tensor([2.0, 20.0, 20.0]))
+    torch.testing.assert_close(column_of(table.rows(torch.tensor([2, 0, 0])), 2), torch.tensor([2.0, 20.0, 20.0]))
     assert (second.asked, later.asked) == (1, 2)
     # column 1 of the second row needs column 0: 2003 by the sum of what is visible
-    torch.testing.assert_close(rows.codes(1, every), torch.tensor([10.0, 4006.0, 1.0]))
+    torch.testing.assert_close(column_of(rows, 1), torch.tensor([10.0, 4006.0, 1.0]))
     assert features.isnan().sum() == 5  # the features are as they were
+
+
+def column_of(rows: EstimatedRows, column: int) -> torch.Tensor:
+    return rows.codes(torch.tensor([column]))[:, 0]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([NAN, 1.0, 2.0, 5.0]), min_size=4, max_size=4), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 3), st.sets(st.integers(0, 5), min_size=1)), min_size=1, max_size=4),
+)
+def test_what_is_announced_is_imputed_at_once_and_as_it_would_be_row_by_row(cells, reads):
+    features = torch.tensor(cells)
+    reads = [(column, sorted(row for row in rows if row < len(cells))) for column, rows in reads]
+    reads = [(column, torch.tensor(rows)) for column, rows in reads if rows]
+
+    def tables() -> tuple[EstimatedTable, list[Doubled]]:
+        identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
+        experts = [
+            Doubled(column) for column in (3, 0, 1, 2)
+        ]  # of each column the one before it; column 3 of the first
+        later = {column: Estimate(expert, identity) for column, expert in enumerate(experts)}
+        first = {column: Estimate(SumOfFeatures(), identity) for column in range(3)}
+        return EstimatedTable(features, [first | {3: later[3]}, later]), experts
+
+    (announced, fast), (read_by_row, _) = tables(), tables()
+    announced.announce((torch.tensor([column]), rows) for column, rows in reads)
+    for column, rows in reads:
+        together = column_of(announced.rows(rows), column)
+        alone = torch.cat([column_of(read_by_row.rows(row[None]), column) for row in rows])
+        torch.testing.assert_close(together, alone, equal_nan=True)
+    assert all(expert.calls <= 1 for expert in fast)
 
 
 def test_trees_are_asked_with_estimates_by_the_trees_of_the_number_itself():
