@@ -43,9 +43,9 @@ class Planter:
         shown[self._mask()] = np.nan
         codes = np.array([-1 if np.isnan(value) else self.code((unit != "day", value)) for value in shown])
         tolerance = np.full(self.size, 0.0 if unit == "day" else 0.5 * 10.0**-decimals)
-        real = decimals > 0
+        texts = _texts(shown, decimals)
         self.columns.append(
-            Column((name,), codes, shown, tolerance, decimals, unit, _texts(shown, decimals), determines=not real)  # type: ignore[arg-type]
+            Column((name,), codes, shown, tolerance, decimals, unit, texts, determines=unit != "day")  # type: ignore[arg-type]
         )
         return values
 

@@ -68,7 +68,7 @@ from kbdisk.training.validation import Watch, unwatched
 
 RULES_SHARE = 0.1  # of the time budget, of the search for rules
 MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
-EVALUATED, CALIBRATED = Limits(0.06, 1.0, 40.0), Limits(0.25, 3.0, 90.0)  # the time after training
+EVALUATED, CALIBRATED = Limits(0.04, 1.0, 40.0), Limits(0.12, 3.0, 90.0)  # the time after training
 SHORT_BUDGET = 30.0  # seconds: with less, evaluation and calibration have less time, in proportion
 MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
 PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training

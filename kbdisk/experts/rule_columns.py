@@ -215,7 +215,7 @@ class _Coder:
         if sum(number is not None for number in numbers) < MIN_SUPPORT:
             return Column(path, codes, texts=texts, is_target=fills)
         values, tolerance, decimals = with_tolerance(numbers)
-        return Column(path, codes, values, tolerance, decimals, "number", texts, fills, determines=decimals == 0)
+        return Column(path, codes, values, tolerance, decimals, "number", texts, fills)
 
     def _dates(self, path: Path, cells: Sequence[Any], fills: bool) -> list[Column]:
         codes = np.array([self.code(cell) for cell in cells], dtype=np.int64)

@@ -83,7 +83,7 @@ class Column:
     unit: Unit = "number"
     texts: Array | None = None  # of str or None
     is_target: bool = True
-    determines: bool = True  # whether its labels may determine others: not of real numbers
+    determines: bool = True  # whether its labels may determine others: those of dates and their parts do not
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ n values of one slot and level   E experts   W widths
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -56,6 +56,7 @@ from kbdisk.model.diffusion import Model
 
 ROUNDS = 3  # of masking many values of a held-out entity at once
 ASKED_SHARE = 0.75  # of the time: for asking the model and the experts; the rest is for fitting weights to the answers
+MOST_OF_SECONDS = 2.0  # times the seconds for asking, where there are too few answers by then
 MILLISECONDS = 1000  # of a second
 BATCH_ENTITIES = 128  # the time limit is checked after each batch
 MIN_STACKING_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
@@ -312,24 +313,11 @@ def stack(
     """
     seconds = None if seconds is None else ASKED_SHARE * seconds
     usual_amount = usual_amounts(sides.training)
-    of_held_out = _questions(sides.held_out, usual_amount, rounds, generator)
-    if sides.complete is None:
-        return stack_by(groups, model, _within(seconds, of_held_out, report))
-    reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator)
-    asked = chain(((question, False) for question in reserved), of_held_out)
-    return stack_by(groups, model, _within(seconds, asked, report), required_errors=0.0)
-
-
-def _within(seconds: float | None, asked: Iterable[HeldOutQuestion], report: Report) -> Iterator[HeldOutQuestion]:
-    """Questions until the time is used; one at least."""
-    begun = time.monotonic()
-    for question in asked:
-        yield question
-        if seconds is not None:
-            spent = time.monotonic() - begun
-            report(int(MILLISECONDS * min(spent, seconds)), int(MILLISECONDS * seconds))
-            if spent > seconds:
-                return
+    asked, required_errors = _questions(sides.held_out, usual_amount, rounds, generator), REQUIRED_ERRORS
+    if sides.complete is not None:
+        reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator)
+        asked, required_errors = chain(((question, False) for question in reserved), asked), 0.0
+    return stack_by(groups, model, asked, required_errors, seconds, report)
 
 
 @torch.no_grad()
@@ -338,16 +326,25 @@ def stack_by(
     model: Model,
     asked: Iterable[HeldOutQuestion],
     required_errors: float = REQUIRED_ERRORS,
+    seconds: float | None = None,
+    report: Report = ignored,
 ) -> list[ExpertGroup | None]:
     """Each group with the experts that have a weight, by the answers to some questions; None if none has.
 
     Experts have a weight only where they gain more than `required_errors` standard errors on the other half of the entities.
+    Questions end with the seconds, and later where there are too few answers by then, as without weights all experts are lost.
     """
     if not any(group.experts for group in groups):
         return [None for _ in groups]
+    begun = time.monotonic()
     held_out: dict[SlotLevel, HeldOutPredictions] = defaultdict(HeldOutPredictions)
     for question, in_rounds in asked:
         _ask(groups, model, question, in_rounds, held_out)
+        if seconds is not None:
+            spent = time.monotonic() - begun
+            report(int(MILLISECONDS * min(spent, seconds)), int(MILLISECONDS * seconds))
+            if spent > seconds and (spent > MOST_OF_SECONDS * seconds or _are_enough(held_out)):
+                break
     alike: dict[tuple[int, bool], dict[SlotLevel, HeldOutPredictions]] = defaultdict(dict)
     for key, values in held_out.items():
         if len(values):
@@ -405,6 +402,14 @@ def _ask(
             ]
             modelled = RowsOfBelief(asked.belief, rows, numbers)
             held_out[key].append(kind, truth[rows], batch.id_hash[of_rows], modelled, predictions)
+
+
+def _are_enough(held_out: Mapping[SlotLevel, HeldOutPredictions]) -> bool:
+    """Whether numbers and labels, as far as there are any, have enough answers for weights."""
+    counts = Counter[bool]()
+    for values in held_out.values():
+        counts[values.of_numbers] += len(values)
+    return min(counts.values(), default=0) >= MIN_STACKING_VALUES
 
 
 def _predicts(group: ExpertGroup, seen: Seen, key: SlotLevel, entities: Tensor) -> bool:

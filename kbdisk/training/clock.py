@@ -27,7 +27,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import SPARE, seconds_for
 from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
 
-WEIGHTS_SHARE = 0.25  # of the experts' time: for their weights
+WEIGHTS_SHARE = 0.15  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
 FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up

@@ -54,6 +54,17 @@ def test_repeated_rows_are_no_evidence_of_a_dependency():
     assert [one.rule.text for one in search(table, LONG) if one.rule.kind == "determined"] == []
 
 
+def test_a_real_number_that_several_entities_have_determines_others():
+    made = Planter(400, 0)
+    nucleons = made.number("nucleons", made.rng.integers(20, 120, 400))
+    made.number("surface", nucleons ** (2 / 3), decimals=6)
+    made.number("mass", made.rng.normal(0, 1, 400), decimals=6)
+    assert {named(found.rule) for found in search(made.table(), LONG)} == {
+        ("nucleons", "determined", ("surface",)),
+        ("surface", "determined", ("nucleons",)),
+    }
+
+
 def test_links_to_hubs_that_link_to_themselves_are_not_transitive():
     made = Planter(400, 0)
     to = made.rng.integers(0, 4, 400)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
-from kbdisk.experts.base import LabelMasses, WeightedExpert, combined, unclaimed_mass, with_labels
+from kbdisk.experts import stacking
+from kbdisk.experts.base import ExpertGroup, LabelMasses, WeightedExpert, combined, unclaimed_mass, with_labels
 from kbdisk.experts.stacking import (
     MAX_VALUES_AROUND,
     HeldOutPredictions,
@@ -14,6 +17,7 @@ from kbdisk.experts.stacking import (
     fit_weights,
     likelihoods_around,
     parts,
+    stack_by,
 )
 from kbdisk.leaves.belief import JoinedBelief
 from kbdisk.leaves.category import CategoryBelief
@@ -150,3 +154,19 @@ def test_values_of_questions_that_lack_another_property_keep_their_order():
     first = (KEY[0] + 1, KEY[1])  # asked in the first and the third question
     together = likelihoods_around({first: other, KEY: whole}, {first: half, KEY: half})[KEY]
     torch.testing.assert_close(together, alone)
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(50, 4), (9, 6), (2, 8), (0, 8)])
+def test_questions_end_with_the_seconds_or_later_where_there_are_too_few_answers(monkeypatch, answers, expected):
+    monkeypatch.setattr(stacking.time, "monotonic", itertools.count().__next__)  # a question takes a second
+    monkeypatch.setattr(stacking, "fit_weights", lambda held_out, required_errors: {})
+    asked = []
+
+    def answered(groups, model, question, in_rounds, held_out):
+        asked.append(question)
+        held_out[KEY].codes.append(torch.zeros(answers))
+
+    monkeypatch.setattr(stacking, "_ask", answered)
+    group = ExpertGroup(None, torch.zeros(1), {KEY: WeightedExpert.unweighted(None)})
+    assert stack_by([group], None, ((number, False) for number in range(100)), seconds=3.5) == [None]
+    assert len(asked) == expected
