@@ -6,7 +6,7 @@ examples/phones.jsonl, trained and saved once in a session: never change them in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -54,9 +54,9 @@ QUICK: dict[str, Any] = {  # a preset that trains within a second, whatever the 
 }
 
 
-def run_file(steps: int, evaluations: int = 2) -> str:
-    """The same as a run file over any preset: a network alone, without experts."""
-    without_experts = "".join(f"[{name}]\nshare = 0\n" for name in EXPERTS_WITH_A_SHARE)
+def run_file(steps: int, evaluations: int = 2, experts: Collection[str] = ()) -> str:
+    """The same as a run file over any preset: a network without experts, but for those named, which are the preset's."""
+    without_experts = "".join(f"[{name}]\nshare = 0\n" for name in EXPERTS_WITH_A_SHARE if name not in experts)
     return f"""
 [codec.kinds.text]
 most = 12
