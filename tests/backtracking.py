@@ -248,9 +248,9 @@ class Attack:
     def _characters(self) -> list[str]:
         """One character of each kind that the pattern tells apart."""
         singles = [step for step in _steps(self.machine.program) if step[0] == "SINGLE" and step[2]]
-        said = {char for step in singles for char in _literals(self.machine.tree)}
+        literals = {*_literals(self.machine.tree)}
         kinds: dict[tuple[bool, ...], str] = {}
-        for char in [*USUAL_CHARACTERS, *sorted(said)]:
+        for char in [*USUAL_CHARACTERS, *sorted(literals)]:
             if not self.is_bytes or char < "\u0100":
                 kinds.setdefault(tuple(step[1].match(self._own(char)) is not None for step in singles), char)
         return list(kinds.values())

@@ -16,8 +16,8 @@ def related(count: int = 120) -> list[Entity]:
     ]
 
 
-def imputation_of(seconds: float | None = None, seed: int = 0) -> Imputation:
-    return Imputation.of(mask(related(), 0.1, "0"), seconds, seed)
+def imputation_of(seconds: float | None = None, seed: int = 0, count: int = 120) -> Imputation:
+    return Imputation.of(mask(related(count), 0.1, "0"), seconds, seed)
 
 
 def ratios(imputation: Imputation, filled: Filled) -> dict[str, float]:

@@ -6,7 +6,7 @@ examples/phones.jsonl, trained and saved once in a session: never change them in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from kbdisk.data.graph import pattern
 from kbdisk.entity import Entity
 from kbdisk.evaluation.calibration import Calibration, Line, Presence, Statement
 from kbdisk.evaluation.intervals import Levels
+from kbdisk.experts import EXPERTS
 from kbdisk.experts.config import LatentKNNConfig
 from kbdisk.leaves.text.codec import TextConfig
 from kbdisk.model.network import ModelConfig
@@ -28,6 +29,7 @@ from kbdisk.training import Run, Trained
 from kbdisk.training.config import TrainConfig
 from kbdisk.training.train import train
 
+EXPERTS_WITH_A_SHARE = [name for name in EXPERTS if name != "latent_knn"]  # before any test adds an expert
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -52,8 +54,9 @@ QUICK: dict[str, Any] = {  # a preset that trains within a second, whatever the 
 }
 
 
-def run_file(steps: int, evaluations: int = 2) -> str:
-    """The same as a run file over any preset: a network alone, without experts."""
+def run_file(steps: int, evaluations: int = 2, experts: Collection[str] = ()) -> str:
+    """The same as a run file over any preset: a network without experts, but for those named, which are the preset's."""
+    without_experts = "".join(f"[{name}]\nshare = 0\n" for name in EXPERTS_WITH_A_SHARE if name not in experts)
     return f"""
 [codec.kinds.text]
 most = 12
@@ -64,13 +67,7 @@ heads = 2
 base = 16
 [latent_knn]
 neighbours = 0
-[knn]
-share = 0
-[gaussian_process]
-share = 0
-[given_only]
-share = 0
-[train]
+{without_experts}[train]
 members = 1
 steps = {steps}
 batch = 16

@@ -14,7 +14,7 @@ import numpy as np
 import pandas
 import pytest
 import rdflib
-from models import EXAMPLES, tiny_run
+from models import EXAMPLES, QUICK, tiny_run
 from worlds import city, country, world
 
 import kbdisk
@@ -24,6 +24,7 @@ from kbdisk.api.source import LoadedSource
 from kbdisk.api.train import evaluation_sample, scope_of, seconds_of
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import CheckpointError, ConfigError, KBDiskWarning, LoadError, SchemaError
+from kbdisk.training.run import PRESETS
 
 PHONES, SCHEMA = str(EXAMPLES / "phones.jsonl"), str(EXAMPLES / "phones.yaml")
 ROWS = [{"id": f"e{i}", "a": i % 10, "b": "xy"[i % 2], "c": None if i % 3 else i} for i in range(40)]
@@ -198,7 +199,7 @@ def test_run_files_presets_budgets_and_seeds_come_together(tmp_path):
     assert (run.seed, run.train.seconds) == (5, 120)
 
 
-def test_a_number_of_steps_replaces_the_time_of_a_preset_and_no_other():
+def test_a_number_of_steps_replaces_the_time_of_a_preset_and_no_other(monkeypatch):
     from kbdisk.api.train import run_of
 
     def limits(budget, config=None):
@@ -209,6 +210,7 @@ def test_a_number_of_steps_replaces_the_time_of_a_preset_and_no_other():
     assert limits("2m") == (40, 120)
     with pytest.raises(ConfigError, match="steps: expected at least 1, got 0"):
         run_of("fast", None, None, None, steps=0)
+    monkeypatch.setitem(PRESETS, "fast", QUICK)
     assert kbdisk.train(ROWS, config=None, preset="fast", steps=1, budget=60).trained.run.train.steps == 1
 
 

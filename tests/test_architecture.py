@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tables import for_each
 
@@ -74,6 +75,7 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
+PARTS = {".".join(module.split(".")[:2]) for module in SOURCES}
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -84,29 +86,38 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from statements(child)
 
 
+class Names(NamedTuple):
+    """The names in a file: the modules that it imports, and the classes that it defines, anywhere in it."""
+
+    imports: set[str]
+    classes: set[str]
+
+
 @functools.cache
-def imports(file: Path) -> set[str]:
-    """Every module that a file imports, anywhere in it."""
-    found: set[str] = set()
+def names_in(file: Path) -> Names:
+    """The names of a file, which is parsed once for all tests."""
+    found, classes = set[str](), set[str]()
     for node in statements(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.ClassDef):
+            classes.add(node.name)
+        elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: a relative import"
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+    return Names(found, classes)
+
+
+def imports(file: Path) -> set[str]:
+    """Every module that a file imports."""
+    return names_in(file).imports
 
 
 @functools.cache
 def part(module: str) -> str:
     """The name in LAYERS that a dotted name belongs to: kbdisk.loaders.kb.KB -> loaders, kbdisk.load -> __init__."""
     names = module.split(".")
-    return (
-        names[1]
-        if len(names) > 1
-        and any(".".join(names[:2]) == one or one.startswith(".".join(names[:2]) + ".") for one in SOURCES)
-        else "__init__"
-    )
+    return names[1] if len(names) > 1 and ".".join(names[:2]) in PARTS else "__init__"
 
 
 def test_every_module_has_its_place_in_the_layers():
@@ -151,10 +162,10 @@ RETIRED = frozenset(
 def test_no_module_and_no_class_has_a_retired_name():
     modules = {module for module in SOURCES if not RETIRED.isdisjoint(module.split("."))}
     classes = {
-        f"{module}.{node.name}"
+        f"{module}.{name}"
         for module, file in SOURCES.items()
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ClassDef) and node.name.lower() in RETIRED
+        for name in names_in(file).classes
+        if name.lower() in RETIRED
     }
     assert modules | classes == set()
 

@@ -256,7 +256,7 @@ def test_correctness_that_is_not_calibrated_says_so(place, run):
 
 def test_reading_counts_in_the_budget_of_links_alone(place):
     clock = Clock(begun=time.monotonic() - 1000)
-    model = kbdisk.train(place / "cities.jsonl", preset="links", budget="60s", clock=clock)
+    model = kbdisk.train(place / "cities.jsonl", preset="links", budget="60s", steps=5, clock=clock)
     assert model.record.facts["seconds"] > 1000
     [line] = clock.lines()
     assert "more than the budget of 60 s" in line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import crew
@@ -19,11 +20,21 @@ MISSING = {number: crew.missing_skill(number) for number in crew.LACKING_SKILL}
 SOURCES = {"kb.ttl": crew.turtle, "kb.nt": crew.n_triples, "kb.jsonl": crew.json_lines, "kb.csv": crew.csv}
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory) -> Path:
+    """A folder of the sources, each with the model that completing it keeps, also under the name of the completed file."""
+    folder = tmp_path_factory.mktemp("crew")
     for name, text in SOURCES.items():
-        (tmp_path / name).write_text(text())
+        (folder / name).write_text(text())
+        kbdisk.complete(folder / name, preset="fast", budget="0.3s")
+        shutil.copytree(folder / f"{name}.kbdisk", folder / f"done-{name}.kbdisk")
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, sources) -> Path:
+    shutil.copytree(sources, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -42,6 +53,7 @@ def statements(file: str) -> set:
 def test_missing_members_are_added_in_place_and_taken_out_to_the_byte(run, place, name, key):
     status, _, err = run("complete", name, "--out", f"done-{name}", "--only", key, *QUICK)
     assert status == 0
+    assert f"using the model in {name}.kbdisk" in err
     assert f"{len(MISSING)} members added to sets" in err
     before, after = (dict(members_of(file, key)) for file in (name, f"done-{name}"))
     assert {id: after[id] - before[id] for id in after if after[id] != before[id]} == {

@@ -185,13 +185,9 @@ def test_a_budget_bounds_the_time(place, run, clock):
 
 
 def test_of_steps_and_a_budget_whichever_ends_first_ends_a_training(place, run, clock):
-    alone = "".join(f"[{expert}]\nshare = 0\n" for expert in ("label_regression", "boosted_trees", "presence_trees"))
-    (place / "alone.toml").write_text(
-        run_file(4) + alone
-    )  # where there are experts, so few steps are not worth their time
     for steps, expected in ((4, range(4, 5)), (1000, range(5, 10))):
         clock.steps = 0
-        choices = ("--config", "alone.toml", "--budget", "0.5s", "--steps", steps, "--force")
+        choices = ("--config", "run.toml", "--budget", "0.5s", "--steps", steps, "--force")
         _, out, _ = run("kb.jsonl", *choices, "--json", "-q")
         facts = json.loads(out)["facts"]
         assert facts["steps"] == clock.steps

@@ -53,7 +53,7 @@ def test_from_a_command_to_the_network_there_are_few_calls(
     argv, calls, modules, tmp_path, monkeypatch, tiny_folder, capsys
 ):
     shutil.copytree(tiny_folder, tmp_path / "phones.kbdisk")
-    (tmp_path / RUN).write_text(f"{run_file(3)}[label_regression]\nshare = 0\n[boosted_trees]\nshare = 0\n")
+    (tmp_path / RUN).write_text(run_file(3))
     monkeypatch.chdir(tmp_path)
     ways = ways_to_the_network(argv, monkeypatch)
     assert ways

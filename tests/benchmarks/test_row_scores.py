@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.row_scores import (
+    TREES,
     area_under_curve,
     closest_records,
     label_columns,
@@ -20,6 +21,11 @@ from benchmarks.row_scores import (
 from benchmarks.tabular_sets import Rows, TabularSet
 
 SETS = {"price": {"task_type": "regression"}, "dear": {"task_type": "binclass"}}
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setitem(TREES, "iterations", 40)
 
 
 def some_rows(draw: np.random.Generator, count: int, name: str = "dear") -> Rows:
@@ -55,7 +61,7 @@ def test_the_area_under_the_curve_is_the_chance_of_the_right_order():
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_rows_of_the_same_distribution_cannot_be_told_apart(name):
+def test_rows_of_the_same_distribution_cannot_be_told_apart(name, few_trees):
     table = some_set(name)
     standard_error = math.sqrt(1 / (6 * len(table.judged)))
     assert abs(two_sample_auc(table, table.judged, table.stop, 0) - 0.5) < 3 * standard_error
@@ -162,7 +168,9 @@ def test_rows_that_are_as_far_from_train_as_from_test_count_half():
     assert closest_records(table, table.train, 0)["closer"] == 0.5
 
 
-def test_the_seed_decides_all_scores_of_rows():
-    table = some_set()
-    assert row_scores(table, table.stop, 3) == row_scores(table, table.stop, 3)
-    assert row_scores(table, table.stop, 3).keys() == {"c2st", "trend", "closer", "distance", "distance_of_test"}
+def test_the_seed_decides_all_scores_of_rows(few_trees):
+    table = some_set(count=100)
+    scores = row_scores(table, table.stop, 3)
+    assert scores == row_scores(table, table.stop, 3)
+    assert scores["c2st"] != row_scores(table, table.stop, 4)["c2st"]
+    assert scores.keys() == {"c2st", "trend", "closer", "distance", "distance_of_test"}

@@ -16,6 +16,7 @@ from benchmarks.judge import macro_f1, parameters, r2, scores
 from benchmarks.peers.environments import missing
 from benchmarks.progress import Progress
 from benchmarks.results import Result, Row
+from benchmarks.row_scores import TREES
 from benchmarks.tabular import PUBLISHED, by_column, table_of_rows, table_of_runs, table_of_scores
 from benchmarks.tabular_sets import chosen_sets, read_set, sets, snapped
 from kbdisk.errors import ConfigError, LoadError
@@ -33,6 +34,11 @@ def arrays(task, size, seed):
     target = {"regression": value.round(1), "binclass": (value > 6) * 1, "multiclass": (value // 4).clip(0, 2)}[task]
     y = target.astype(np.float32) if task == "regression" else target.astype(np.int64)
     return {"X_num": np.stack([few, fine], 1).astype(np.float32), "X_cat": labels[:, None], "y": y}
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    monkeypatch.setitem(TREES, "iterations", 20)
 
 
 @pytest.fixture(scope="module")

@@ -206,15 +206,21 @@ def test_no_given_value_is_ever_changed(model, things, fill):
 WHOLE = {"year", "month", "day"}
 
 
+@pytest.fixture(scope="module")
+def dated():
+    """A model of things of which a third has a year alone, and a third a year and a month."""
+    trees = [thing(i) for i in range(COUNT)]
+    for i, tree in enumerate(trees):
+        tree["born"] = {part: tree["born"][part] for part in list(tree["born"])[: 1 + i % 3]}
+    return tiny(schema(), entities(*trees))
+
+
 @pytest.mark.parametrize(
     "sure_of", [("year",), pytest.param(("year", "month"), marks=pytest.mark.slow), ("year", "month", "day")]
 )
-def test_a_date_has_as_many_parts_as_reach_the_threshold(things, sure_of):
-    trees = [thing(i) for i in range(COUNT)]
-    for i, one in enumerate(trees):
-        one["born"] = {part: one["born"][part] for part in list(one["born"])[: 1 + i % 3]}
+def test_a_date_has_as_many_parts_as_reach_the_threshold(dated, things, sure_of):
     doubts = {("", f"born.{part}"): -20.0 for part in ("year", "month", "day") if part not in sure_of}
-    model = calibrated(tiny(schema(), entities(*trees)), correctness=Line(0.05, 6.0, doubts))
+    model = calibrated(dated, correctness=Line(0.05, 6.0, doubts))
     things[4]["born"] = None
     assert set(values(model, *things)[4]["born",]) == set(sure_of)
     assert values(model, *things, fill="all")[4]["born",].keys() == {"year", "month", "day"}

@@ -52,6 +52,13 @@ def json_persons():
     return source_of(crew.json_lines(), "jsonl")
 
 
+@pytest.fixture(scope="module")
+def held_back(rdf):
+    """A completion where no property is named, and its completions with what they hold back."""
+    completing = complete(*rdf, keeps_held_back=True)
+    return completing, list(completing)
+
+
 def filled_of(completing) -> dict[str, dict]:
     return {
         completion.entity.id: {path: filled.value for path, filled in completion.filled.items()}
@@ -71,9 +78,9 @@ def test_the_missing_member_of_a_set_is_added_behind_the_others(rdf):
     assert completing.summary.to_json()["members"] == len(crew.LACKING_SKILL)
 
 
-def test_predicted_members_are_held_back_where_their_property_is_not_named(rdf):
-    completing = complete(*rdf, keeps_held_back=True)
-    completions = {completion.entity.id: completion for completion in completing}
+def test_predicted_members_are_held_back_where_their_property_is_not_named(held_back):
+    completing, several = held_back
+    completions = {completion.entity.id: completion for completion in several}
     for number in crew.LACKING_SKILL:
         completion = completions[f"{E}p{number}"]
         assert ("skill", 2) not in completion.filled
@@ -210,7 +217,7 @@ def test_a_hidden_link_is_not_told_by_its_copy_among_classes():
 # ---------------------------------------------------------------- classes
 
 
-def test_missing_classes_are_written_only_where_they_are_named(rdf):
+def test_missing_classes_are_written_only_where_they_are_named(rdf, held_back):
     wanted = {f"{E}p{number}": Link(E + crew.kind_of(number)) for number in crew.LACKING_CLASS} | {
         f"{E}c20": Link(f"{E}City")
     }
@@ -218,19 +225,19 @@ def test_missing_classes_are_written_only_where_they_are_named(rdf):
     filled = filled_of(named)
     assert {id: value for id, values in filled.items() for value in values.values()} == wanted
     assert all(path[:1] == CLASSES for values in filled.values() for path in values)
-    unnamed = list(complete(*rdf, keeps_held_back=True))
+    _, unnamed = held_back
     assert not any(path[:1] == CLASSES for completion in unnamed for path in completion.filled)
-    held_back = {
+    proposed = {
         completion.entity.id: value.value
         for completion in unnamed
         for path, (value, reason) in completion.held_back.items()
         if path[:1] == CLASSES and "--only" in reason
     }
-    assert held_back == wanted
+    assert proposed == wanted
 
 
-def test_classes_of_classes_are_not_proposed(rdf):
-    for completion in complete(*rdf, keeps_held_back=True):
+def test_classes_of_classes_are_not_proposed(held_back):
+    for completion in held_back[1]:
         if completion.entity.id in (f"{E}Actor", f"{E}Director"):
             assert not any(path[:1] == CLASSES for path in completion.held_back)
 

@@ -14,7 +14,7 @@ from kbdisk.completion.decide import calibration_of
 from kbdisk.completion.trial import calibrations_of
 from kbdisk.completion.why import why
 
-SOME = 40
+SOME = 16
 
 
 def shifted(numbers, size=5000.0):
@@ -27,6 +27,12 @@ def shifted(numbers, size=5000.0):
 def sure(model):
     """The model, which takes everything that it says for right."""
     return calibrated(model, correctness=SURE)
+
+
+@pytest.fixture(scope="module")
+def calibrations(sure):
+    """The calibrations for a source of which all entities are unlike the training data."""
+    return calibrations_of(sure, shifted(range(SOME)), CompletionConfig())
 
 
 def test_of_a_source_like_the_training_data_the_calibration_stays(sure):
@@ -42,9 +48,8 @@ def test_a_few_entities_that_are_unlike_change_nothing_and_are_flagged(sure):
     assert unlike.unlike
 
 
-def test_what_is_wrong_on_known_values_of_the_source_is_stated_with_less_confidence(sure):
-    source = shifted(range(SOME))
-    before, after = calibration_of(sure), calibrations_of(sure, source, CompletionConfig()).unlike
+def test_what_is_wrong_on_known_values_of_the_source_is_stated_with_less_confidence(sure, calibrations):
+    before, after = calibration_of(sure), calibrations.unlike
     key = sure.codec.learnt_as("", ("colour",))
     statements = after.statements[key]
     right = sum(statement.right for statement in statements) / len(statements)
@@ -67,10 +72,9 @@ def test_entities_that_are_unlike_are_counted_and_completed_by_their_own_calibra
     assert calibrations.like != calibrations.unlike
 
 
-def test_the_same_source_is_calibrated_to_the_same(sure):
-    source = shifted(range(SOME))
-    first, second = (calibrations_of(sure, source, CompletionConfig()).unlike for _ in range(2))
-    assert first == second
+def test_the_same_source_is_calibrated_to_the_same(sure, calibrations):
+    again = calibrations_of(sure, shifted(range(SOME)), CompletionConfig())
+    assert again.unlike == calibrations.unlike != calibration_of(sure)
 
 
 def test_entities_that_the_model_was_trained_on_do_not_raise_the_confidence_of_the_others(sure):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models import calibrated
 from tables import for_each
-from things import entities
+from things import entities, thing
 
 from kbdisk.completion import complete
 from kbdisk.completion.complete import Completing, predicting_writable_gaps
@@ -30,6 +30,7 @@ from kbdisk.errors import LoadError
 from kbdisk.evaluation.calibration import Line
 from kbdisk.model.estimates import Estimate
 
+COUNT = 12  # entities with gaps
 THRESHOLDS = [
     {},
     {"fill": "all"},
@@ -47,9 +48,10 @@ def model(model):
     return calibrated(model, presence=Line(0.4, 1.0), correctness=Line(0.6, 1.0))
 
 
-@pytest.fixture
-def gaps(things):
-    """Things that lack something of each kind, some with a place for it and some without."""
+@pytest.fixture(scope="module")
+def gaps():
+    """Things that lack something of each kind, some with a place for it and some without; read them, never change them."""
+    things = [thing(i) for i in range(COUNT)]
     for i, one in enumerate(things):
         for key in list(one)[1 + i % 5 :: 5]:
             if i % 2:
@@ -60,6 +62,17 @@ def gaps(things):
     things[4]["mass"] = {"value": None, "unit": "kg"}
     things[5]["parts"] = [{"kind": "leg"}, {"length": 3.5}]
     return entities(*things)
+
+
+@pytest.fixture(scope="module")
+def plan(model, gaps):
+    return Plan(model, gaps, CompletionConfig())
+
+
+@pytest.fixture(scope="module")
+def predictions(plan):
+    """The predictions for all gaps."""
+    return predicted(plan)
 
 
 def predicted(plan: Plan, **how) -> Predictions:
@@ -98,11 +111,9 @@ def is_same_but_for_rounding(left: Any, right: Any) -> bool:
 
 @pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
 def test_other_thresholds_decide_on_the_same_predictions_as_if_all_was_predicted_anew(
-    model, gaps, thresholds, monkeypatch
+    model, gaps, plan, predictions, thresholds, monkeypatch
 ):
     wanted = anew(model, gaps, **thresholds)
-    plan = Plan(model, gaps, CompletionConfig())
-    predictions = predicted(plan)
     usual = decided(plan, predictions)
     monkeypatch.setattr(GapPredictor, "predict", None)  # the network is asked by this alone
     again = decided(plan.with_config(CompletionConfig(**thresholds)), predictions)
@@ -110,11 +121,10 @@ def test_other_thresholds_decide_on_the_same_predictions_as_if_all_was_predicted
     assert is_same_but_for_rounding(wanted, usual) == (not thresholds)
 
 
-def test_the_same_predictions_tell_a_review_what_is_held_back(model, gaps):
+def test_the_same_predictions_tell_a_review_what_is_held_back(model, gaps, plan, predictions):
     wanted = anew(model, gaps, keeps_held_back=True)
     assert any(held for _, held in wanted[0])
-    plan = Plan(model, gaps, CompletionConfig())
-    assert is_same_but_for_rounding(decided(plan, predicted(plan), keeps_held_back=True), wanted)
+    assert is_same_but_for_rounding(decided(plan, predictions, keeps_held_back=True), wanted)
 
 
 @for_each("draws", [0, 2])
@@ -134,9 +144,7 @@ def test_predictions_that_are_saved_and_read_again_or_on_disk_give_the_same(mode
     assert list(again.rows) == list(kept.rows) == list(on_disk.rows)
 
 
-def test_several_can_read_the_same_predictions_side_by_side(model, gaps):
-    plan = Plan(model, gaps, CompletionConfig())
-    predictions = predicted(plan)
+def test_several_can_read_the_same_predictions_side_by_side(predictions):
     for one, other in zip(predictions.rows, predictions.rows, strict=True):
         assert one == other
 
@@ -178,9 +186,8 @@ def test_numbers_are_read_to_the_last_digit():
 # ---------------------------------------------------------------- what does not fit
 
 
-def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, things, tmp_path):
-    plan = Plan(model, gaps, CompletionConfig())
-    predicted(plan).save(tmp_path / "p.jsonl")
+def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, plan, predictions, tmp_path):
+    predictions.save(tmp_path / "p.jsonl")
     predictions = Predictions.read(tmp_path / "p.jsonl")
     predictions.refuse_other(Predicting(plan.with_config(CompletionConfig(min_confidence=0.3, fill="all"))).about())
     others = {
@@ -215,10 +222,9 @@ def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
     "broken",
     ["empty", "json", "model", "format", "short", "long", "cover", "row", "path", "leaf", "confidence", "order"],
 )
-def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, broken, tmp_path):
+def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(plan, predictions, broken, tmp_path):
     file = tmp_path / "p.jsonl"
-    plan = Plan(model, gaps, CompletionConfig())
-    predicted(plan).save(file)
+    predictions.save(file)
     head, *lines = file.read_bytes().splitlines(keepends=True)
     first, last = json.loads(lines[0]), lines[-1]
     changed = {
@@ -245,8 +251,7 @@ def test_a_file_that_is_none_or_was_changed_is_refused_in_a_line(model, gaps, br
 # ---------------------------------------------------------------- inspection
 
 
-def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(model, gaps, tmp_path):
-    plan = Plan(model, gaps, CompletionConfig())
+def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(gaps, plan, tmp_path):
     rows = list(plan.rows)
     assert {row["gap"] for row in rows} == {"blank", "part", "absent", "member"}
     assert {(row["id"], row["path"]) for row in rows} >= {("t3", "born"), ("t4", "mass"), ("t5", "parts[1].kind")}
@@ -261,9 +266,7 @@ def test_a_plan_tells_what_is_there_what_lacks_and_what_may_be_filled(model, gap
     assert [json.loads(line) for line in Path(tmp_path / "plan.jsonl").read_bytes().splitlines()] == rows
 
 
-def test_predictions_tell_value_presence_correctness_interval_and_reason_of_each_gap(model, gaps):
-    plan = Plan(model, gaps, CompletionConfig())
-    predictions = predicted(plan)
+def test_predictions_tell_value_presence_correctness_interval_and_reason_of_each_gap(plan, predictions):
     rows = list(predictions.rows)
     assert [(row["row"], row["id"], row["path"]) for row in rows] == [
         (row["row"], row["id"], row["path"]) for row in plan.rows

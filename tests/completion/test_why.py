@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 import torch
 from models import tiny, tiny_run
-from things import COUNT, entities, schema, thing
+from things import entities, schema, thing
 
 from kbdisk.api.model import Model
 from kbdisk.api.source import LoadedSource
@@ -34,6 +34,7 @@ from kbdisk.training.train import train
 
 NAMES = [path for path in schema().classes[""].properties if path != ("id",)]
 PAIRS = 200
+SOME = 30  # things that completions and similar entities are of
 NOISE = [f"noise{n}" for n in range(6)]
 
 
@@ -42,8 +43,8 @@ NOISE = [f"noise{n}" for n in range(6)]
 
 @pytest.fixture(scope="module")
 def knowledge():
-    """All things; the first lacks every property but two."""
-    trees = [thing(i) for i in range(COUNT)]
+    """Some of the things; the first lacks every property but two."""
+    trees = [thing(i) for i in range(SOME)]
     trees[0] = {key: trees[0][key] for key in ("id", "colour", "size")}
     return LoadedSource.of(trees)
 

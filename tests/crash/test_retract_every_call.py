@@ -39,6 +39,14 @@ def afresh(folder: Path, source: str) -> None:
     Path(source).write_text(SOURCES[source])
 
 
+def put_back(folder: Path, files: dict[str, bytes]) -> None:
+    """A folder as it was with these files."""
+    for one in folder.iterdir():
+        one.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
 def retracts(folder: Path, source: str) -> Callable[[], int]:
     afresh(folder, source)
     complete(source, source, {E + "b": {"q": 5}, E + "c": {"q": 6}}, in_place=True)
@@ -58,11 +66,12 @@ def at_every_call(
     """The files before a command, after it, and where it failed or ended at one call after the other."""
     go = prepare(folder, source)
     before = contents(folder)
+    assert {*before} == {one.name for one in folder.iterdir()}
     with Disk(folder) as disk:
         assert go() == 0
     after = contents(folder)
     for number in range(len(disk.calls)):
-        go = prepare(folder, source)
+        put_back(folder, before)
         if how["ends"]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of threads, which the child does not need

@@ -204,7 +204,7 @@ def test_the_calibration_error_is_the_mean_gap_between_confidence_and_the_share_
 CHANCES = st.floats(0, 1)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(20))
 @given(
     st.lists(
         st.tuples(st.sampled_from([A, B, C]), CHANCES, CHANCES, st.none() | CHANCES, CHANCES, st.floats(0.1, 9)),

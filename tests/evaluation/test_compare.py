@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from models import tiny
-from worlds import PHONES, phones
+from worlds import PHONES
 
 from kbdisk.entity import Entity
 from kbdisk.errors import LoadError, SchemaError
@@ -34,9 +33,8 @@ class Witness(Baseline):
 
 
 @pytest.fixture(scope="module")
-def handsets():
-    entities = phones()
-    trained = tiny(PHONES, entities)
+def handsets(handsets):
+    trained, entities = handsets
     return trained, SourcePartition.of(trained, entities)
 
 

@@ -6,17 +6,9 @@ import json
 from itertools import pairwise
 
 import pytest
-from models import tiny
-from worlds import PHONES, phones
 
 from kbdisk.evaluation.curve import LIMIT, SHARES, TEXTS, Curve, Line, curve
 from kbdisk.evaluation.evaluate import Evaluation, Scope, evaluate, question_batches
-
-
-@pytest.fixture(scope="module")
-def handsets():
-    entities = phones()
-    return tiny(PHONES, entities), entities
 
 
 def line(ours, constant=2.0, path="x") -> Line:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from models import calibrated, tiny
-from worlds import PHONES, WORLD, phones, world
+from worlds import WORLD, world
 
 from kbdisk.data.graph import Graph, targets
 from kbdisk.data.parse import read
@@ -23,12 +23,6 @@ from kbdisk.schemas.composites.listed import COUNT
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
-
-
-@pytest.fixture(scope="module")
-def handsets():
-    entities = phones()
-    return tiny(PHONES, entities), entities
 
 
 @pytest.fixture(scope="module")

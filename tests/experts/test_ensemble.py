@@ -29,7 +29,7 @@ from kbdisk.training.trained import Trained
 from kbdisk.training.validation import Progress
 
 CPU = torch.device("cpu")
-THREE = tiny_run(members=3, nearest=8, steps=24, batch=64)
+THREE = tiny_run(members=3, nearest=8, steps=12, batch=64)
 
 
 def points() -> tuple[Schema, list[Entity]]:
@@ -195,7 +195,7 @@ def test_a_run_that_is_cut_short_in_the_second_network_goes_on_there(model, tmp_
 
     again = train(*points(), run, CPU, watch, checkpoint=folder, resume=True)
     assert 1 not in {number for number, _ in seen}
-    assert seen[-1] == (3, 24)
+    assert seen[-1] == (3, THREE.train.steps)
     for one, other in zip(again.members, model.members, strict=True):
         assert torch.equal(one.network.query, other.network.query)
     checkpoint.remove(folder)

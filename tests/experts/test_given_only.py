@@ -184,8 +184,8 @@ def test_it_is_weighed_by_experts_that_have_not_seen_the_held_out_values(monkeyp
     asked = []
     row = replace(EXPERTS["given_only"], fit=lambda model, *_, **__: asked.append(model))
     monkeypatch.setitem(EXPERTS, "given_only", row)
-    trees = BoostedTreesConfig(share=0.3)
-    made = train(*things(), run().with_experts(boosted_trees=trees), CPU, lambda progress: None)
+    trees = BoostedTreesConfig(share=0.3, folds=2)
+    made = train(*things(60), run().with_experts(boosted_trees=trees), CPU, lambda progress: None)
     assert asked[0].groups[-1] is made.experts_before_refit["boosted_trees"]
     assert asked[0].groups[-1] is not made.experts["boosted_trees"]
 

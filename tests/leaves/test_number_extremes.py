@@ -87,7 +87,7 @@ def completed(tmp_path_factory):
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
-    (folder / "run.toml").write_text(run_file(5))
+    (folder / "run.toml").write_text(run_file(5, experts=("label_regression", "boosted_trees", "presence_trees")))
     training = ["train", "a.csv", "--out", "m", "--config", "run.toml"]
     completing = ["complete", "a.csv", "--out", "b.csv", "--model", "m", "--fill", "all", "--json"]
     with pytest.MonkeyPatch.context() as patch:

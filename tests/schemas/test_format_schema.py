@@ -260,7 +260,7 @@ def test_a_misspelt_key_is_named_and_the_right_one_suggested(name):
 
 @for_each("name", FILES)
 def test_a_value_of_the_wrong_type_is_named(name):
-    refused_of(name, 2)  # of seven: each key stands in several kinds, and each time others come about
+    refused_of(name, 1)  # of seven: each key stands in several kinds, and each time another comes about
 
 
 @pytest.mark.slow

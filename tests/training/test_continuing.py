@@ -30,7 +30,7 @@ SCHEMA = of_one_class(
         ("d",): Property(LinkKind(None)),
     }
 )
-RUN = tiny_run(steps=20, validation=0.2).with_experts(knn=KNNConfig(share=0.1))
+RUN = tiny_run(steps=8, validation=0.2).with_experts(knn=KNNConfig(share=0.1))
 
 
 def known(count: int = 100, c: str = "xyz") -> list[Entity]:

@@ -250,8 +250,7 @@ def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
 
     monkeypatch.setattr(Keeping, "go", resumed_after_a_thousand_seconds)
     clock = Clock()
-    settings = replace(run(None), train=replace(run(None).train, steps=3))
-    trained = train(SCHEMA, known(80), settings, torch.device("cpu"), lambda progress: None, clock=clock)
+    trained = train(SCHEMA, known(80), tiny_run(steps=3), torch.device("cpu"), lambda progress: None, clock=clock)
     assert trained.record.facts["seconds"] > 1000
     assert clock.spent > 1000
 
