@@ -4,7 +4,7 @@ The budget bounds all of a job: reading, training, measuring the model and, in a
 takes as long as it takes. What then is left is planned:
 
     filling    gaps, in a completion: in proportion to the time of setting up after the source was read, as both look at every
-               value. Where every gap gets a value, the time for it grows with the number of gaps, too
+               value. Where every gap gets a value, each takes a time of its own, too
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 
@@ -31,7 +31,7 @@ WEIGHTS_SHARE = 0.15  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
 FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up
-ALL_GAPS_FACTOR = 6.0  # seconds of predicting and writing a value, for each second of setting up a known one
+SECONDS_OF_GAP = 0.0006  # of predicting and writing a value on one core, where every gap gets one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
 MOST_EXTENDED = 15.0  # seconds that the model has in this way; a longer budget leaves them, as a rule
@@ -98,9 +98,8 @@ class Clock:
             self.report(self._plan_line(values.missing))
 
     def _seconds_of_filling(self, values: ValueCounts) -> float:
-        setting_up = self.set_up - self.read
-        for_gaps = ALL_GAPS_FACTOR * values.missing / max(values.known, 1) if self.fills == "all" else 0.0
-        return (FILLING_FACTOR + for_gaps) * setting_up
+        for_gaps = SECONDS_OF_GAP * values.missing if self.fills == "all" else 0.0
+        return FILLING_FACTOR * (self.set_up - self.read) + for_gaps
 
     def _plan_line(self, gaps: int) -> str:
         stages = [f"{self.set_up:,.0f} s before training", f"{self.for_training:,.0f} s of training"]
