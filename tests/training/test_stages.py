@@ -68,14 +68,14 @@ def test_networks_have_what_experts_before_them_leave(monkeypatch):
     clock = planned(100.0, monkeypatch)
     seconds = clock.seconds(NETWORKS)
     assert seconds == pytest.approx(
-        99 * 0.6 / (0.6 + 0.1 + 0.3 * 0.75 * 0.4)
+        99 * 0.6 / (0.6 + 0.06 + 0.3 * 0.85 * 0.4)
     )  # beside weights and what is fitted again
     clock.spent = 5.0
     assert clock.seconds(NETWORKS) == pytest.approx(seconds * 94 / 99)
     assert clock.seconds(NETWORKS) > 100 * 0.6
     clock.spent = 99.0
     assert clock.seconds(NETWORKS) == 0
-    assert clock.seconds(WEIGHTS) == pytest.approx(9.9)  # experts without weights are lost
+    assert clock.seconds(WEIGHTS) == pytest.approx(5.94)  # experts without weights are lost
 
 
 AFTER = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 60.0)}
@@ -86,9 +86,9 @@ def test_stages_after_training_have_their_shares_of_what_set_up_leaves(monkeypat
     assert clock.for_training == pytest.approx(80)  # of 100 s left a fifth is for what comes after
     assert clock.seconds(NETWORKS) == pytest.approx(0.6 * 80)
     clock.spent += 48
-    assert clock.seconds("knn") == pytest.approx(0.1 * 0.75 * 80)
+    assert clock.seconds("knn") == pytest.approx(0.1 * 0.85 * 80)
     clock.spent += 32
-    assert clock.seconds(WEIGHTS) == pytest.approx(0.1 * 80)  # of what was left for training, not of the budget
+    assert clock.seconds(WEIGHTS) == pytest.approx(0.06 * 80)  # of what was left for training, not of the budget
     assert clock.seconds("evaluation") == pytest.approx(8)
     clock.spent += 8
     assert clock.seconds("calibration") == pytest.approx(12)
@@ -222,7 +222,7 @@ def test_trees_have_twice_their_share_beside_networks_without_enough_steps(monke
     first_time = (
         1 - EXPERTS["boosted_trees"].short_refit_share
     )  # averages of several boosters have the time of a short budget
-    assert clock.shares["boosted_trees"] == pytest.approx(2 * 0.3 * 0.75 * first_time)
+    assert clock.shares["boosted_trees"] == pytest.approx(2 * 0.3 * 0.85 * first_time)
     assert clock.seconds("boosted_trees") > before
 
 
