@@ -1138,6 +1138,16 @@ def test_the_constant_and_what_is_held_back_are_told_however_narrow_the_terminal
     assert (below in " ".join(lines)) == (columns < 100)
 
 
+def test_the_expected_error_says_how_many_values_are_by_rule_instead(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    summary = Summary.of([{"class": "", "path": "seats", "metric": "MAE", "ours": 49.2, "constant": 51.3}])
+    row = Row("", ("seats",), 500, 500, leaves=Counter([("seats",)]), quality=summary.quality)
+    summary.rows["", ("seats",)] = row
+    for by_rule, expected in (0, "49.2 MAE  "), (415, "49.2 MAE, 415 by rule  "), (500, "  by rule  "):
+        row.by_rule = Counter({"seats = as by model": by_rule})
+        assert expected in render_summary({"target": None}, summary)
+
+
 def in_classes(count: int, learnt_as=as_itself) -> Summary:
     """A summary in which each of some classes has a weight, and lacks a power that is held back."""
     measured = [

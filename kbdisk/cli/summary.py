@@ -183,9 +183,14 @@ def _reasons_text(row: Row) -> str:
 
 
 def _error_text(row: Row) -> str:
-    """The error to expect, as measured on held-out values, with the part that it is of; or that rules gave all values."""
-    if row.by_rule.total() == row.filled:
+    """The error to expect of the model, as measured on held-out values, with the part that it is of; and how many values rules gave."""
+    by_rule = row.by_rule.total()
+    if by_rule == row.filled:
         return "by rule"
+    return f"{_model_error_text(row)}, {by_rule:,} by rule" if by_rule else _model_error_text(row)
+
+
+def _model_error_text(row: Row) -> str:
     if row.differs:
         return "by class"
     if not row.held_out_quality or row.held_out_quality["ours"] is None:
