@@ -44,6 +44,7 @@ from kbdisk.experts.link_factorization import LinkPredictor
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
+from kbdisk.heap import return_freed_memory
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL
 from kbdisk.model.network import DiSK
 from kbdisk.schemas.infer import Inference, infer
@@ -191,6 +192,8 @@ def train(
                 clock.leave_out(PRESENCE_TREES)
             seconds, report = clock.stage(CALIBRATION, "calibrating")
             trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
+        del graph
+        return_freed_memory()
         if clock.has_time_for(LINKS):
             seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
             links = links_of(trained.schema, loaded.readings(trained.schema), run, seconds, report)

@@ -26,6 +26,12 @@ from kbdisk.schemas.kinds import KINDS
 NO_ID = -1  # the hash of an entity without an id
 PER_TOKEN = ("entity", "slot", "known", "fixed", "absent", "rarity")  # attributes of a batch that are (T,)
 CHUNK = 4096  # tokens in a batch of a pass without gradients
+ENTITIES_PER_PART = 20_000  # of a pass over all tokens
+DIVIDED = {  # offsets, and the arrays that they divide by entity
+    "offsets": ("slot", "row", "known", "unit"),
+    "need_offsets": ("needs",),
+    "held_offsets": ("held",),
+}
 Movable = TypeVar("Movable", bound="Layout | Codes | RaggedCodes | Tokens")
 
 
@@ -225,6 +231,25 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    def part(self, start: int, end: int) -> Tokens:
+        """The entities from `start` to before `end`, as views of the same arrays."""
+        cut: dict[str, Any] = {name: getattr(self, name)[start:end] for name in ("ids", "id_hash", "classes")}
+        for offsets, divided in DIVIDED.items():
+            bounds = getattr(self, offsets)[start : end + 1]
+            for name in divided:
+                cut[name] = getattr(self, name)[bounds[0] : bounds[-1]]
+            cut[offsets] = bounds - bounds[0]
+        return replace(self, **cut)
+
+    def parts(self) -> Iterator[Tokens]:
+        """All entities, some at a time: what is computed of each token, in int64, is then a fraction of the tokens' memory."""
+        for start in range(0, max(len(self), 1), ENTITIES_PER_PART):
+            yield self.part(start, min(start + ENTITIES_PER_PART, len(self)))
+
+    def owners_of(self, tokens: Tensor) -> Tensor:
+        """(n,) the entities of some tokens (n,)."""
+        return torch.searchsorted(self.offsets, tokens, right=True) - 1
 
     @property
     def sizes(self) -> Tensor:

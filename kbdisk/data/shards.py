@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from kbdisk.data.dataset import Codes, Layout, RaggedCodes, Tokens
+from kbdisk.data.dataset import DIVIDED, Codes, Layout, RaggedCodes, Tokens
 from kbdisk.errors import WriteError
 
 ENTITIES_PER_SHARD = 20_000
@@ -31,7 +31,6 @@ ROWS_WIDENED_AT_ONCE = 1 << 20
 OF_ENTITIES = ("id_hash", "classes")
 OF_TOKENS = ("known", "unit", "needs", "held")
 INDICES = ("slot", "row")  # of tokens, too: torch takes no indices below int32
-OFFSETS = {"offsets": "slot", "need_offsets": "needs", "held_offsets": "held"}  # and the arrays that they divide
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 Array = npt.NDArray[Any]
@@ -55,7 +54,7 @@ class ShardedTokens:
         self._layout: Layout | None = None
         self._ids: list[str] = []
         self._unread: list[str] = []
-        self._arrays = {name: GrowingArray(np.int64) for name in (*OF_ENTITIES, *OFFSETS)}
+        self._arrays = {name: GrowingArray(np.int64) for name in (*OF_ENTITIES, *DIVIDED)}
         self._arrays |= {name: GrowingArray(np.int32) for name in INDICES}
         self._arrays |= {name: GrowingArray() for name in OF_TOKENS}
         self._codes: dict[str, GrowingCodes] = {}
@@ -65,14 +64,16 @@ class ShardedTokens:
         if self._layout is None:
             self._layout = shard.layout
             self._codes = {kind: GrowingCodes(codes) for kind, codes in shard.codes.items()}
-            for name in OFFSETS:
+            for name in DIVIDED:
                 self._arrays[name].append(np.zeros(1, np.int64))
         else:
-            for growing in (*self._arrays.values(), *self._codes.values()):
-                growing.move_to_file(self._folder)
+            for array in self._arrays.values():
+                array.move_to_file(self._folder)
+            for of_kind in self._codes.values():
+                of_kind.move_to_file(self._folder)
         self._ids += shard.ids
         self._unread += shard.unread
-        for name, divided in OFFSETS.items():
+        for name, (divided, *_) in DIVIDED.items():
             self._arrays[name].append(getattr(shard, name)[1:].numpy() + len(self._arrays[divided]))
         for name in (*OF_ENTITIES, *OF_TOKENS, "slot"):
             self._arrays[name].append(getattr(shard, name).numpy())
@@ -187,7 +188,7 @@ class GrowingArray:
         assert self._file is not None
         if block.size:
             with _refused_in(self._folder):
-                self._file.write(memoryview(np.ascontiguousarray(block, self._type)).cast("B"))
+                self._file.write(np.ascontiguousarray(block, self._type).data.cast("B"))
 
     def tensor(self) -> Tensor:
         """The whole array. What is changed of a mapped one does not reach its file."""

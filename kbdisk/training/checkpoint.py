@@ -389,7 +389,7 @@ def fingerprint(data: Data) -> str:
     for tokens in (data.training, data.validation):
         hashed.update(repr(tokens.ids).encode())
         for tensor in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
-            hashed.update(tensor.numpy().tobytes())
+            hashed.update(tensor.numpy().data)
     return hashed.hexdigest()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
 from typing import Any, NamedTuple, Self
 
 import networkx as nx
@@ -69,11 +70,12 @@ class Data:
         held_out: Sequence[Entity] = (),
         report: Report = ignored,
         readings: Sequence[Reading] | None = None,
+        folder: FilePath | None = None,
     ) -> Data:
         """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
-        `readings` are those of the entities by the schema, if the caller has them. Training entities are evidence for
-        validation entities, but not the other way round.
+        `readings` are those of the entities by the schema, if the caller has them; `folder` is for files of encoded entities.
+        Training entities are evidence for validation entities, but not the other way round.
         """
         readings = list(read_all(schema, entities)) if readings is None else readings
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
@@ -91,20 +93,20 @@ class Data:
         codec = Codec.fit(schema, training, run.codec, known, hierarchy, chain_search).with_held_out(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
-        complete = codec.encode(training, graph=known)
+        complete = codec.encode(training, graph=known, folder=folder)
         # Without links held-out entities measure experts as well, and no values need be reserved.
         reserves = run.experts_share > 0 and len(validation) and len(complete.needs)
         known.add_all(validation)  # after the training entities are encoded
         return cls(
             codec,
             without_reserved(complete, run.seed) if reserves else complete,
-            codec.encode(validation, graph=known),
+            codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
             ValueCounts.of(schema, readings),
         )
 
     @classmethod
-    def continuing(cls, start: Trained, entities: Sequence[Entity]) -> Data:
+    def continuing(cls, start: Trained, entities: Sequence[Entity], folder: FilePath | None = None) -> Data:
         """Encode with the codec of a model of nearly the same entities. Its held-out entities and values stay held out."""
         codec = replace(start.codec, schema=replace(start.schema, rules=None))
         readings = list(read_all(codec.schema, entities))
@@ -112,11 +114,11 @@ class Data:
         training = [reading for reading in readings if reading.id not in held_out]
         validation = [reading for reading in readings if reading.id in held_out]
         codec = codec.with_held_out(validation)
-        complete = codec.encode(training, graph=Graph.read(codec.schema, training))
+        complete = codec.encode(training, graph=Graph.read(codec.schema, training), folder=folder)
         return cls(
             codec,
             without_slots(complete, start.reserved) if start.reserved else complete,
-            codec.encode(validation, graph=Graph.read(codec.schema, readings)),
+            codec.encode(validation, graph=Graph.read(codec.schema, readings), folder=folder),
             complete if start.reserved else None,
             ValueCounts.of(codec.schema, readings),
         )
