@@ -29,6 +29,7 @@ from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph, linking
 from kbdisk.data.parse import Reading
 from kbdisk.data.scales import with_scales
+from kbdisk.data.spool import Selection
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.data.triples import Triples
 from kbdisk.entity import Entity, Path, show
@@ -329,7 +330,7 @@ def presence_trees_of(
     start = time.monotonic()
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
-    training = [reading for reading in readings if reading.id in ids]
+    training = Selection(readings, [place for place, reading in enumerate(readings) if reading.id in ids])
     sample = [training[index] for index in random_sample(len(training), max_entities, run.seed).tolist()]
     if not sample:
         return None
@@ -401,10 +402,11 @@ def untrained_model(
     refuse_strangers(schema, loaded.name, loaded.entities)
     readings = loaded.readings(schema)
     parts = split(schema, readings, run.train.validation, run.seed)
-    training, held_out = ([readings[place] for place in side] for side in (parts.training, parts.validation))
-    scaled, training, held_out = with_scales(schema, training, held_out)
-    held_out_entities = {id(readings[place].entity) for place in parts.validation}
-    hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in held_out_entities)
+    held_out_ids = {readings[place].id for place in parts.validation}
+    hierarchy = hierarchy_of(entity for entity in loaded.entities if schema.id_of(entity) not in held_out_ids)
+    scaled, training, held_out = with_scales(
+        schema, Selection(readings, parts.training), Selection(readings, parts.validation)
+    )
     codec = Codec.fit(scaled, training, run.codec, hierarchy=hierarchy).with_held_out(held_out)
     small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
     with torch.random.fork_rng():

@@ -1,19 +1,16 @@
 """Data sets in shards: `Tokens` put together from the tokens of some entities at a time, memory-mapped where they are many.
 
 Arrays of tokens have the smallest integers that hold their values. A single shard stays in memory. With a second one the arrays
-are written to files in a folder beside the run, and mapped into memory: the operating system reads the pages that a batch
-needs, and takes them back when memory is short. The files have no name, so that no killed process leaves one, and nothing
-else can change what is mapped.
+are written to scratch files in a folder beside the run, and mapped into memory: the operating system reads the pages that a
+batch needs, and takes them back when memory is short.
 
 N entities   T tokens   S slots   R rows of codes
 """
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import IO, Any, TypeVar
@@ -24,7 +21,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data.dataset import DIVIDED, Codes, Layout, RaggedCodes, Tokens
-from kbdisk.errors import WriteError
+from kbdisk.data.scratch import disk_errors, scratch_file
 
 ENTITIES_PER_SHARD = 20_000
 ROWS_WIDENED_AT_ONCE = 1 << 20
@@ -37,9 +34,9 @@ Array = npt.NDArray[Any]
 Item = TypeVar("Item")
 
 
-def in_shards(entities: Iterable[Item], size: int = ENTITIES_PER_SHARD) -> Iterator[list[Item]]:
-    """Entities in lists of a size; one empty list where there are none."""
-    remaining = iter(entities)
+def in_shards(entities: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
+    """Entities in lists of a size, or of that of a shard; one empty list where there are none."""
+    remaining, size = iter(entities), size or ENTITIES_PER_SHARD
     yield list(islice(remaining, size))
     while shard := list(islice(remaining, size)):
         yield shard
@@ -164,7 +161,7 @@ class GrowingArray:
         """Change the type of what is there."""
         if wider != self._type and self._file is not None and len(self):
             mapped = self._mapped(self._file)
-            self._file, self._type = self._nameless_file(), wider
+            self._file, self._type = self._open(), wider
             for start in range(0, len(mapped), ROWS_WIDENED_AT_ONCE):
                 self._write(mapped[start : start + ROWS_WIDENED_AT_ONCE])
         self._type = wider
@@ -173,21 +170,20 @@ class GrowingArray:
         """Keep it in a file of the folder from now on."""
         if self._file is None:
             self._folder = folder
-            self._file = self._nameless_file()
+            self._file = self._open()
             while self._blocks:
                 self._write(self._blocks.pop(0))
 
-    def _nameless_file(self) -> IO[bytes]:
-        """A file that is removed with this array and what is mapped of it, or when the process ends."""
-        with _refused_in(self._folder):
-            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - mapped for longer than a block
+    def _open(self) -> IO[bytes]:
+        """A file that is closed when this array is gone, though not what is mapped of it."""
+        file = scratch_file(self._folder)
         weakref.finalize(self, file.close)
         return file
 
     def _write(self, block: Array) -> None:
         assert self._file is not None
         if block.size:
-            with _refused_in(self._folder):
+            with disk_errors(self._folder):
                 self._file.write(np.ascontiguousarray(block, self._type).data.cast("B"))
 
     def tensor(self) -> Tensor:
@@ -200,7 +196,7 @@ class GrowingArray:
 
     def _mapped(self, file: IO[bytes]) -> Array:
         shape = (len(self), *self._row_shape)
-        with _refused_in(self._folder):
+        with disk_errors(self._folder):
             file.flush()
         return np.memmap(file, self._type, "c", shape=shape) if len(self) else np.zeros(shape, self._type)
 
@@ -212,14 +208,3 @@ def _smallest_type(block: Array, least: type[np.signedinteger[Any]]) -> np.dtype
     low, high = (int(block.min()), int(block.max())) if block.size else (0, 0)
     wide_enough = INTEGERS[INTEGERS.index(least) :]
     return np.dtype(next(kind for kind in wide_enough if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max))
-
-
-@contextmanager
-def _refused_in(folder: FilePath | None) -> Iterator[None]:
-    """Turns an error of a folder, such as a full disk, into a WriteError."""
-    try:
-        yield
-    except OSError as error:
-        fact = (error.strerror or str(error)).lower()
-        where = str(folder or tempfile.gettempdir())
-        raise WriteError(where, f"expected room for the encoded entities, got {fact!r}. Make room there.") from None

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tables import for_each
 from worlds import PHONES, WORLD, phones, world
 
-from kbdisk.data import Codec, shards
+from kbdisk.data import Codec, scratch
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading
@@ -154,13 +154,13 @@ def test_a_killed_process_leaves_no_file(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     growing, folder = GrowingArray(), tmp_path / "missing"
-    with pytest.raises(WriteError, match=f"^{folder}: expected room for the encoded entities, got 'no such file"):
+    with pytest.raises(WriteError, match=f"^{folder}: expected room for what memory cannot hold, got 'no such file"):
         growing.move_to_file(folder)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_a_full_disk_is_refused_in_one_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(shards.tempfile, "TemporaryFile", lambda dir: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115, PTH123
+    monkeypatch.setattr(scratch.tempfile, "TemporaryFile", lambda dir: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115, PTH123
     growing = GrowingArray()
     growing.move_to_file(tmp_path)
     with pytest.raises(WriteError, match="got 'no space left on device'"):
