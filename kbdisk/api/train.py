@@ -201,6 +201,7 @@ def train(
             trained.experts = trained.with_experts(link_factorization=links).experts
         else:
             clock.leave_out(LINKS)
+        return_freed_memory()
         clock.trained = clock.spent
         trained.record.facts["seconds"] = round(clock.trained, 1)
         if out is not None and keep is not None:
