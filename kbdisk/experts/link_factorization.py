@@ -398,10 +398,13 @@ class _Queries:
         keys = numbered[:, 0] * width + numbered[:, 1]
         order = keys.argsort(stable=True)
         self.numbered, keys = numbered[order], keys[order]
+        del order
         _, answers = keys.unique_consecutive(return_counts=True)
         starts = (answers.cumsum(0) - answers).repeat_interleave(answers)
         self.query = torch.arange(len(answers)).repeat_interleave(answers)
-        piece = self.query * len(keys) + (torch.arange(len(keys)) - starts) // answers_at_once
+        piece = torch.arange(len(keys)).sub_(starts).div_(answers_at_once, rounding_mode="floor")
+        del starts
+        piece.add_(self.query, alpha=len(keys))
         _, self.counts = piece.unique_consecutive(return_counts=True)  # (pieces,)
         self.starts = self.counts.cumsum(0) - self.counts
 

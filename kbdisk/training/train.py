@@ -12,6 +12,7 @@ Networks share a time budget evenly. Where networks finish early and a share of 
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 import warnings
@@ -132,7 +133,8 @@ def train(
     first, *others = members
     run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
     record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
-    trainers.clear()  # moments, averages and best weights
+    trainers.clear()
+    gc.collect()  # optimizers are in cycles, with moments and gradients as large as the network
     return_freed_memory()
     clock.before = max(record.facts["seconds"] - (time.monotonic() - begun), 0.0)
     reserved = {} if data.complete is None else reserved_slots(data.training, data.complete)
