@@ -109,6 +109,12 @@ class Selection(Sequence[Item]):
         )
 
 
+def selected(items: Sequence[Item], places: Sequence[int], folder: FilePath | None = None) -> Sequence[Item]:
+    """Some items of a sequence; of a spool a spool of their own, as a pass over a few of its items reads all blocks."""
+    selection = Selection(items, places)
+    return Spool(selection, folder) if isinstance(items, Spool) else selection
+
+
 class _Pickler(pickle.Pickler):
     """Writes a number in the place of what is not written."""
 

@@ -20,7 +20,7 @@ from kbdisk.data.graph import Graph, linking, pattern, targets
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
-from kbdisk.data.spool import Selection, spooled
+from kbdisk.data.spool import Selection, selected, spooled
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
@@ -85,7 +85,7 @@ class Data:
         if len(parts.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
         training: Sequence[Reading] = Selection(readings, parts.training)
-        validation: Sequence[Reading] = Selection(readings, parts.validation)
+        validation = selected(readings, parts.validation, folder)
         unseen = {reading.id for reading in validation}
         hierarchy = hierarchy_of(entity for entity in entities if schema.id_of(entity) not in unseen)
         if held_out:
@@ -118,7 +118,7 @@ class Data:
         held_out = frozenset(start.record.validation)
         ids = [reading.id for reading in readings]
         training = Selection(readings, [place for place, id in enumerate(ids) if id not in held_out])
-        validation = Selection(readings, [place for place, id in enumerate(ids) if id in held_out])
+        validation = selected(readings, [place for place, id in enumerate(ids) if id in held_out], folder)
         codec = codec.with_held_out(validation)
         complete = codec.encode(training, graph=Graph.read(codec.schema, training), folder=folder)
         return cls(

@@ -16,7 +16,7 @@ from models import phones, tiny_run
 
 from kbdisk.data import dataset, shards, spool
 from kbdisk.data.parse import read_all
-from kbdisk.data.spool import ITEMS_PER_BLOCK, Selection, Spool, spooled
+from kbdisk.data.spool import ITEMS_PER_BLOCK, Selection, Spool, selected, spooled
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text
 from kbdisk.experts.queries import usual_amounts
 from kbdisk.loaders import load
@@ -90,6 +90,13 @@ def test_a_selection_has_the_items_at_its_places(items, data):
     selection = Selection(items, places)
     assert list(selection) == [items[place] for place in places]
     assert list(selection[1:]) == [items[place] for place in places][1:]
+
+
+def test_what_is_selected_from_a_spool_is_a_spool():
+    assert list(selected(list("abcd"), [1, 3])) == ["b", "d"]
+    some = selected(Spool("abcd"), [1, 3])
+    assert isinstance(some, Spool)
+    assert list(some) == ["b", "d"]
 
 
 def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):
