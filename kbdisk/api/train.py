@@ -171,6 +171,7 @@ def train(
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
+        return_freed_memory()
         trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules))
         trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
         held_out_ids = set(trained.record.validation)

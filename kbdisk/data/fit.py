@@ -217,7 +217,8 @@ def gather(
         }
         if has_links and entity.label:
             gathered.names[reading.id] = entity.label
-        of_class, leaves = lists[reading.class_name], reading.leaves
+        of_class = lists[reading.class_name]
+        leaves: Mapping[Path, Any] = reading.leaves
         if graph is not None and graph.leaves(reading.id) == leaves:
             leaves = graph.leaves(reading.id)  # the same values are in memory once, also where readings are in a file
         for path, value in leaves.items():
