@@ -125,14 +125,10 @@ class Constants:
     def fit(cls, codec: Codec, tokens: Tokens) -> Self:
         """Learn from training entities."""
         constants: dict[int, Constant] = {}
-        free = (tokens.known & ~tokens.layout.fixed[tokens.slot]).nonzero()[:, 0]
-        free = free[tokens.slot[free].argsort(stable=True)]
-        for slot_tokens in free.split(tokens.slot[free].unique_consecutive(return_counts=True)[1].tolist()):
-            slot = int(tokens.slot[slot_tokens[0]])
+        for slot, rows in _sampled_rows(codec, tokens).items():
             kind = codec.slots[slot].kind
-            sample = slot_tokens[_sample(kind, len(slot_tokens))]
-            codes = tokens.codes[kind].gather(tokens.row[sample])
-            values = [value for value in codec.slots[slot].codec.decode(codes) if value is not None]
+            decoded = codec.slots[slot].codec.decode(tokens.codes[kind].gather(rows))
+            values = [value for value in decoded if value is not None]
             if values:
                 constants[slot] = _constant(kind, values)
         return cls(constants)
@@ -159,9 +155,31 @@ class Constants:
         )
 
 
+def _sampled_rows(codec: Codec, tokens: Tokens) -> dict[int, Tensor]:
+    """Slot -> rows (n,) of an evenly spaced sample of its known values, without evidence."""
+    counts = torch.stack([part.slot[part.free].bincount(minlength=len(codec.slots)) for part in tokens.parts()]).sum(0)
+    spacing = torch.tensor(
+        [_spacing(slot.kind, count) for slot, count in zip(codec.slots, counts.tolist(), strict=True)]
+    )
+    spacing, before = spacing.to(counts.device), torch.zeros_like(counts)
+    sampled: dict[int, list[Tensor]] = {}
+    for part in tokens.parts():
+        free = part.free.nonzero()[:, 0]
+        free = free[part.slot[free].argsort(stable=True)]
+        slot = part.slot[free]
+        of_part = slot.bincount(minlength=len(counts))
+        rank = torch.arange(len(slot), device=slot.device) - (of_part.cumsum(0) - of_part)[slot] + before[slot]
+        kept = rank % spacing[slot] == 0
+        slots, sizes = slot[kept].unique_consecutive(return_counts=True)
+        for number, rows in zip(slots.tolist(), part.row[free[kept]].split(sizes.tolist()), strict=True):
+            sampled.setdefault(number, []).append(rows)
+        before += of_part
+    return {slot: torch.cat(sampled[slot]) for slot in sorted(sampled)}
+
+
 def fit_constant(kind: str, values: Sequence[Any]) -> Constant:
     """The constant for some values, one at least, of a leaf of some kind."""
-    return _constant(kind, values[_sample(kind, len(values))])
+    return _constant(kind, values[:: _spacing(kind, len(values))])
 
 
 def _constant(kind: str, values: Sequence[Any]) -> Constant:
@@ -169,9 +187,9 @@ def _constant(kind: str, values: Sequence[Any]) -> Constant:
     return constant
 
 
-def _sample(kind: str, count: int) -> slice:
-    """The evenly spaced sample of the values from which a constant is learnt."""
-    return slice(None, None, -(-count // KINDS[kind].constant_sample))
+def _spacing(kind: str, count: int) -> int:
+    """The distance of the values from which a constant is learnt, of so many."""
+    return max(-(-count // KINDS[kind].constant_sample), 1)
 
 
 def constant_number(values: Sequence[Any]) -> Constant:

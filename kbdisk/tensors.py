@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,6 +17,15 @@ from kbdisk.errors import RESTORE, CheckpointError
 from kbdisk.printable import plain_line
 
 Shape = tuple[int, ...]
+ALIGNMENT = 8  # bytes
+TYPES = {  # the names that safetensors has for them
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+}
 
 
 def tensors_of(network: nn.Module) -> dict[str, Tensor]:
@@ -35,6 +45,22 @@ def to_bytes(network: nn.Module, where: str) -> bytes:
                 where, f"expected weights that are numbers, got NaN or infinity in {name}. Train again."
             )
     return save(tensors)
+
+
+def write(stream: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as safetensors, one after the other: `save` would have all of them in memory once more, as bytes."""
+    largest_first = sorted(
+        tensors.items(), key=lambda pair: (-pair[1].element_size(), pair[0])
+    )  # so that all are aligned
+    header, end = {}, 0
+    for name, tensor in largest_first:
+        start, end = end, end + tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    stream.write(len(text).to_bytes(8, "little") + text)
+    for _, tensor in largest_first:
+        stream.write(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def shapes(file: Path) -> dict[str, Shape]:

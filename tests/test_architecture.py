@@ -16,7 +16,7 @@ from tables import for_each
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [  # a part may import only itself and the parts of the rows above
-    ["printable", "notebook"],
+    ["printable", "notebook", "heap"],
     ["entity", "errors"],
     ["plugins"],
     ["locks"],
@@ -48,6 +48,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
 GROUND = {
     "printable",
     "notebook",
+    "heap",
     "entity",
     "errors",
     "plugins",

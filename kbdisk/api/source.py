@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading, read_all
+from kbdisk.data.spool import spooled
 from kbdisk.entity import Entity, Path, read_property, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.inspection import is_class
@@ -35,8 +36,10 @@ class LoadedSource:
     """A source, or several, with its entities read once."""
 
     kbs: tuple[KB, ...]
-    entities: list[Entity]
-    _readings: list[tuple[Schema, list[Reading]]] = field(default_factory=list, init=False, repr=False)  # at most one
+    entities: Sequence[Entity]  # in a scratch file, if there are many
+    _readings: list[tuple[Schema, Sequence[Reading]]] = field(
+        default_factory=list, init=False, repr=False
+    )  # at most one
 
     @classmethod
     def of(cls, knowledge: Knowledge) -> LoadedSource:
@@ -44,7 +47,7 @@ class LoadedSource:
         if isinstance(knowledge, LoadedSource):
             return knowledge
         kbs = tuple(sources_of(knowledge))
-        return cls(kbs, _merged(kbs) if len(kbs) > 1 else list(given_entities(kbs[0])))
+        return cls(kbs, _merged(kbs) if len(kbs) > 1 else spooled(given_entities(kbs[0])))
 
     def of_classes(self, wanted: Collection[str]) -> LoadedSource:
         """Itself with the entities of the wanted classes alone; with all where none are named."""
@@ -52,12 +55,12 @@ class LoadedSource:
             return self
         present = dict.fromkeys(name for entity in self.entities for name in entity.classes)
         refuse_unmet(self.name, wanted, present)
-        entities = [
+        entities = (
             entity
             for entity in self.entities
             if any(is_class(name, wanted_class) for name in entity.classes for wanted_class in wanted)
-        ]
-        return replace(self, entities=entities)
+        )
+        return replace(self, entities=spooled(entities))
 
     @property
     def name(self) -> str:
@@ -78,14 +81,14 @@ class LoadedSource:
         """The entities by the ids that the schema gives them."""
         return {schema.id_of(entity): entity for entity in reversed(self.entities)}
 
-    def readings(self, schema: Schema) -> list[Reading]:
+    def readings(self, schema: Schema) -> Sequence[Reading]:
         """The readings of the entities that the schema has a class for. Those of the last schema are kept.
 
         Rules change no reading, so schemas that differ in their rules alone have the same.
         """
         without_rules = replace(schema, rules=None)
         if not self._readings or self._readings[0][0] != without_rules:
-            self._readings[:] = [(without_rules, list(read_all(schema, self.entities)))]
+            self._readings[:] = [(without_rules, spooled(read_all(schema, self.entities)))]
         return self._readings[0][1]
 
     def graph(self, schema: Schema) -> Graph:

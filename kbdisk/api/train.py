@@ -29,6 +29,7 @@ from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph, linking
 from kbdisk.data.parse import Reading
 from kbdisk.data.scales import with_scales
+from kbdisk.data.spool import Selection
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.data.triples import Triples
 from kbdisk.entity import Entity, Path, show
@@ -44,6 +45,7 @@ from kbdisk.experts.link_factorization import LinkPredictor
 from kbdisk.experts.presence_trees import PresenceTrees
 from kbdisk.experts.rule_columns import find_rules
 from kbdisk.experts.rules import SECONDS
+from kbdisk.heap import return_freed_memory
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL
 from kbdisk.model.network import DiSK
 from kbdisk.schemas.infer import Inference, infer
@@ -169,6 +171,7 @@ def train(
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
+        return_freed_memory()
         trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules))
         trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
         held_out_ids = set(trained.record.validation)
@@ -191,12 +194,15 @@ def train(
                 clock.leave_out(PRESENCE_TREES)
             seconds, report = clock.stage(CALIBRATION, "calibrating")
             trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
+        del graph
+        return_freed_memory()
         if clock.has_time_for(LINKS):
             seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
             links = links_of(trained.schema, loaded.readings(trained.schema), run, seconds, report)
             trained.experts = trained.with_experts(link_factorization=links).experts
         else:
             clock.leave_out(LINKS)
+        return_freed_memory()
         clock.trained = clock.spent
         trained.record.facts["seconds"] = round(clock.trained, 1)
         if out is not None and keep is not None:
@@ -326,7 +332,7 @@ def presence_trees_of(
     start = time.monotonic()
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     ids = set(trained.record.training)
-    training = [reading for reading in readings if reading.id in ids]
+    training = Selection(readings, [place for place, reading in enumerate(readings) if reading.id in ids])
     sample = [training[index] for index in random_sample(len(training), max_entities, run.seed).tolist()]
     if not sample:
         return None
@@ -398,10 +404,11 @@ def untrained_model(
     refuse_strangers(schema, loaded.name, loaded.entities)
     readings = loaded.readings(schema)
     parts = split(schema, readings, run.train.validation, run.seed)
-    training, held_out = ([readings[place] for place in side] for side in (parts.training, parts.validation))
-    scaled, training, held_out = with_scales(schema, training, held_out)
-    held_out_entities = {id(readings[place].entity) for place in parts.validation}
-    hierarchy = hierarchy_of(entity for entity in loaded.entities if id(entity) not in held_out_entities)
+    held_out_ids = {readings[place].id for place in parts.validation}
+    hierarchy = hierarchy_of(entity for entity in loaded.entities if schema.id_of(entity) not in held_out_ids)
+    scaled, training, held_out = with_scales(
+        schema, Selection(readings, parts.training), Selection(readings, parts.validation)
+    )
     codec = Codec.fit(scaled, training, run.codec, hierarchy=hierarchy).with_held_out(held_out)
     small = replace(run, model=replace(run.model, width=UNTRAINED_WIDTH))
     with torch.random.fork_rng():

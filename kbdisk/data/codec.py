@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 import torch
@@ -21,6 +22,7 @@ from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.propagation import UNLIMITED, ChainSearch, Propagation
 from kbdisk.data.queries import asking
+from kbdisk.data.shards import ShardedTokens, in_shards
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
 from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.entity import Entity, Path, Tree
@@ -135,11 +137,12 @@ class Codec:
         entities: Iterable[Entity | Reading],
         ask: str | Collection[Path] = "nothing",
         graph: Graph | None = None,
+        folder: FilePath | None = None,
     ) -> Tokens:
         """Entities as tokens. They are asked for `nothing`, for their `gaps`, for `all` that they lack, or for paths.
 
-        Evidence comes over the links of the graph; without one, over the links among these entities. SchemaError where the
-        schema has no class for an entity.
+        Evidence comes over the links of the graph; without one, over the links among these entities. Tokens of many entities are
+        in files of a folder: see `shards`. SchemaError where the schema has no class for an entity.
         """
         wanted = asking(ask, self.index.tables.values(), self.left_out)
         readings: Iterable[Reading] = (self._read(entity) for entity in entities)
@@ -150,10 +153,13 @@ class Codec:
                 for reading in readings:
                     graph.add(reading.id, reading.class_name, reading.leaves)
             evidence = self.evidence(graph)
-        encoding = Encoding(self.index, wanted, evidence)
-        for reading in readings:
-            encoding.add(reading)
-        return encoding.tokens()
+        tokens = ShardedTokens(folder)
+        for shard in in_shards(readings):
+            encoding = Encoding(self.index, wanted, evidence)
+            for reading in shard:
+                encoding.add(reading)
+            tokens.append(encoding.tokens())
+        return tokens.tokens()
 
     def evidence(self, graph: Graph) -> Evidence:
         """The evidence over the links of a graph, as far as there are slots for it."""

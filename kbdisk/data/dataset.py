@@ -26,6 +26,12 @@ from kbdisk.schemas.kinds import KINDS
 NO_ID = -1  # the hash of an entity without an id
 PER_TOKEN = ("entity", "slot", "known", "fixed", "absent", "rarity")  # attributes of a batch that are (T,)
 CHUNK = 4096  # tokens in a batch of a pass without gradients
+ENTITIES_PER_PART = 20_000  # of a pass over all tokens
+DIVIDED = {  # offsets, and the arrays that they divide by entity
+    "offsets": ("slot", "row", "known", "unit"),
+    "need_offsets": ("needs",),
+    "held_offsets": ("held",),
+}
 Movable = TypeVar("Movable", bound="Layout | Codes | RaggedCodes | Tokens")
 
 
@@ -170,20 +176,22 @@ class Layout:
 class Codes:
     """The codes of one kind, row by row; row 0 is the blank."""
 
-    rows: Tensor  # (R, ...)
+    rows: Tensor  # (R, ...) integers of any size
+    dtype: torch.dtype  # of what is gathered
 
     def gather(self, rows: Tensor) -> Tensor:
         """(n,) -> (n, ...)"""
-        return self.rows.index_select(0, rows)
+        return self.rows.index_select(0, rows).to(self.dtype)
 
 
 @dataclass(frozen=True)
 class RaggedCodes:
     """The codes of one kind whose rows have different lengths; row 0 is empty."""
 
-    flat: Tensor  # all rows, one after the other
+    flat: Tensor  # all rows, one after the other; integers of any size
     offsets: Tensor  # (R + 1,)
     padding: int
+    dtype: torch.dtype  # of what is gathered
 
     def gather(self, rows: Tensor) -> Tensor:
         """(n,) -> (n, L), padded to the longest of these."""
@@ -192,14 +200,18 @@ class RaggedCodes:
         longest = max(int(length.max()), 1) if len(rows) else 1
         place = torch.arange(longest, device=rows.device)
         is_code = place < length[:, None]  # (n, L)
-        codes = torch.full(is_code.shape, self.padding, dtype=self.flat.dtype, device=rows.device)
-        codes[is_code] = self.flat[(start[:, None] + place)[is_code]]
+        codes = torch.full(is_code.shape, self.padding, dtype=self.dtype, device=rows.device)
+        codes[is_code] = self.flat[(start[:, None] + place)[is_code]].to(self.dtype)
         return codes
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A data set, encoded once."""
+    """A data set, encoded once.
+
+    Those of its arrays that are as long as its tokens have integers of any size, and may be memory-mapped: see `shards`. Batches
+    are of int64.
+    """
 
     layout: Layout
     ids: tuple[str, ...]  # by which links find the entities
@@ -212,13 +224,32 @@ class Tokens:
     unit: Tensor  # (T,) the first token of the composite that it is part of, counted within the entity
     needs: Tensor  # (E, 2) a token, and the link that it came over, counted within the entity
     need_offsets: Tensor  # (N + 1,)
-    held: Tensor  # (H,) for each slot of its class that an entity does not lack, the number of slots before it that it lacks
+    held: Tensor  # (H,) for each slot of its class that an entity does not lack, the number of slots before it that it lacks: ascending within the entity
     held_offsets: Tensor  # (N + 1,)
     codes: Mapping[str, Codes | RaggedCodes]
     unread: tuple[str, ...] = ()  # values that could not be encoded, and why
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    def part(self, start: int, end: int) -> Tokens:
+        """The entities from `start` to before `end`, as views of the same arrays."""
+        cut: dict[str, Any] = {name: getattr(self, name)[start:end] for name in ("ids", "id_hash", "classes")}
+        for offsets, divided in DIVIDED.items():
+            bounds = getattr(self, offsets)[start : end + 1]
+            for name in divided:
+                cut[name] = getattr(self, name)[bounds[0] : bounds[-1]]
+            cut[offsets] = bounds - bounds[0]
+        return replace(self, **cut)
+
+    def parts(self) -> Iterator[Tokens]:
+        """All entities, some at a time: what is computed of each token, in int64, is then a fraction of the tokens' memory."""
+        for start in range(0, max(len(self), 1), ENTITIES_PER_PART):
+            yield self.part(start, min(start + ENTITIES_PER_PART, len(self)))
+
+    def owners_of(self, tokens: Tensor) -> Tensor:
+        """(n,) the entities of some tokens (n,)."""
+        return torch.searchsorted(self.offsets, tokens, right=True) - 1
 
     @property
     def sizes(self) -> Tensor:
@@ -248,10 +279,10 @@ class Tokens:
         lacking, drawn, rarity = self._lacking(indices, absent, generator)
         t = len(token)
 
-        slot, order = torch.cat([self.slot[token], drawn]).sort(stable=True)  # (T,) each
+        slot, order = torch.cat([self.slot[token].long(), drawn]).sort(stable=True)  # (T,) each
         place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
         unit = torch.cat([first[entity] + self.unit[token], torch.arange(t, len(order), device=order.device)])
-        row = torch.cat([self.row[token], torch.zeros_like(drawn)])[order]
+        row = torch.cat([self.row[token].long(), torch.zeros_like(drawn)])[order]
         owner, need = within(self.need_offsets, indices)
         spans = self._spans(slot)
         return Batch(
@@ -297,8 +328,10 @@ class Tokens:
         start = torch.rand(len(indices), dtype=torch.float64, device=device, generator=generator) if most else lacks
         number = ((start[owner] + turn) * lacks[owner] / count[owner]).long().minimum(lacks[owner] - 1)
 
-        key = indices[owner] * self._stride + number
-        before = torch.searchsorted(self.held, key, right=True) - self.held_offsets[indices][owner]
+        holder, place = within(self.held_offsets, indices)
+        stride = len(layout.own) + 1  # between the numbers of two entities
+        before = torch.searchsorted(holder * stride + self.held[place], owner * stride + number, right=True)
+        before -= (held.cumsum(0) - held)[owner]
         return owner, layout.own[layout.offsets[classes][owner] + number + before], rarity
 
     def lacking(self, indices: Tensor) -> Tensor:
@@ -309,15 +342,9 @@ class Tokens:
         slots_of_classes[owner, layout.own.cpu()] = True
         lacking = slots_of_classes.to(self.slot.device)[classes]
         entity, place = within(self.held_offsets, indices)
-        before = place - self.held_offsets[indices][entity]
-        number = self.held[place] - indices[entity] * self._stride + before
+        number = self.held[place] + place - self.held_offsets[indices][entity]
         lacking[entity, layout.own[layout.offsets[classes][entity] + number]] = False
         return lacking
-
-    @property
-    def _stride(self) -> int:
-        """The distance between the parts of `held` of two entities."""
-        return len(self.layout.own) + 1
 
 
 def batches(

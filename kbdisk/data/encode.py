@@ -532,7 +532,7 @@ def assembled(
     order = np.lexsort((flat.slot, flat.entity))  # stable: incoming links stay as they came
     order = order[~lost[order]]
 
-    entity, slot = flat.entity[order], flat.slot[order].astype(np.int64)
+    entity, slot = flat.entity[order], flat.slot[order]
     offsets = _offsets(entity, len(ids))
     place = np.zeros(len(row), np.int32)  # of each token within its entity
     place[order] = np.arange(len(order)) - offsets[entity]
@@ -548,10 +548,10 @@ def assembled(
             classes=classes,
             offsets=offsets,
             slot=slot,
-            row=row[order].astype(np.int64),
+            row=row[order],
             known=flat.place[order] != UNKNOWN,
             unit=_first_of_unit(index, entity, slot) - offsets[entity],
-            needs=needs[order_of_needs].astype(np.int64),
+            needs=needs[order_of_needs],
             need_offsets=_offsets(owner[order_of_needs], len(ids)),
             held=held,
             held_offsets=held_offsets,
@@ -573,7 +573,7 @@ def _offsets(owner: npt.NDArray[Any], count: int) -> Ints:
     return np.searchsorted(owner, np.arange(count + 1, dtype=owner.dtype))
 
 
-def _first_of_unit(index: Index, entity: SmallInts, slot: Ints) -> Ints:
+def _first_of_unit(index: Index, entity: SmallInts, slot: SmallInts) -> Ints:
     """(T,) the first token of the composite that each token is a part of; for evidence the token itself."""
     own = np.flatnonzero(~index.is_evidence[slot])
     key = entity[own].astype(np.int64) * len(index.slots) + index.unit[slot[own]]
@@ -584,7 +584,7 @@ def _first_of_unit(index: Index, entity: SmallInts, slot: Ints) -> Ints:
 
 
 def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
-    """For each slot that an entity does not lack, the number of slots before it that it lacks, offset by entity."""
+    """For each slot that an entity does not lack, the number of slots before it that it lacks."""
     own = ~index.is_evidence[flat.slot]
     entity = np.concatenate([flat.entity[own], flat.occupied[:, 0]])
     number = index.numbers(classes[entity], np.concatenate([flat.slot[own], flat.occupied[:, 1]]))
@@ -593,7 +593,7 @@ def _held(index: Index, classes: Ints, flat: Flat) -> tuple[Ints, Ints]:
     entity, number = key // stride, key % stride
     offsets = _offsets(entity, len(classes))
     lacking = number - (np.arange(len(key)) - offsets[entity])
-    return entity * stride + lacking, offsets
+    return lacking, offsets
 
 
 def _coded(
@@ -645,8 +645,8 @@ def _stacked(kind: str, parts: Sequence[Tensor]) -> Codes | RaggedCodes:
     """The codes of several columns under one blank."""
     padding = KINDS[kind].padding
     if padding is None:
-        return Codes(torch.cat([parts[0].new_zeros(1, *parts[0].shape[1:]), *parts]))
+        return Codes(torch.cat([parts[0].new_zeros(1, *parts[0].shape[1:]), *parts]), parts[0].dtype)
     masks = [part != padding for part in parts]
     lengths = torch.cat([torch.zeros(2, dtype=torch.long), *(is_code.sum(1) for is_code in masks)])
     flat = torch.cat([part[is_code] for part, is_code in zip(parts, masks, strict=True)])
-    return RaggedCodes(flat, lengths.cumsum(0), padding)
+    return RaggedCodes(flat, lengths.cumsum(0), padding, flat.dtype)

@@ -218,7 +218,10 @@ def gather(
         if has_links and entity.label:
             gathered.names[reading.id] = entity.label
         of_class = lists[reading.class_name]
-        for path, value in reading.leaves.items():
+        leaves: Mapping[Path, Any] = reading.leaves
+        if graph is not None and graph.leaves(reading.id) == leaves:
+            leaves = graph.leaves(reading.id)  # the same values are in memory once, also where readings are in a file
+        for path, value in leaves.items():
             if path not in of_class:
                 of_class[path] = gathered.list_of(reading.class_name, path)
                 places.append((reading.class_name, path))
@@ -227,7 +230,7 @@ def gather(
         if config.pooling:
             gathered.classes.append((reading.id, reading.classes))
         if has_evidence:
-            receivers.append((reading.id, reading.class_name, reading.leaves))
+            receivers.append((reading.id, reading.class_name, leaves))
             if graph is None:
                 linked_entities.add(*receivers[-1])
     for class_name, path in places:

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 
 from kbdisk.data.graph import pattern
 from kbdisk.data.parse import Reading, read_all
+from kbdisk.data.spool import spooled
 from kbdisk.entity import Entity, Path
 from kbdisk.entity import Quantity as Amount
 from kbdisk.schemas.composites.amounts import map_amounts, map_quantities
@@ -51,13 +53,18 @@ class Amounts:
 
 
 def with_scales(
-    schema: Schema, training: Sequence[Reading], validation: Sequence[Reading] = ()
-) -> tuple[Schema, list[Reading], list[Reading]]:
-    """The schema whose quantities have scales of their units, and the readings of all entities by it."""
+    schema: Schema,
+    training: Sequence[Reading],
+    validation: Sequence[Reading] = (),
+    folder: FilePath | None = None,
+) -> tuple[Schema, Sequence[Reading], Sequence[Reading]]:
+    """The schema whose quantities have scales of their units, and the readings of all entities by it; `folder` is for many."""
     scaled = scaled_schema(schema, (reading.entity for reading in training))
     if scaled is schema:
-        return schema, list(training), list(validation)
-    read_again = [list(read_all(scaled, (reading.entity for reading in side))) for side in (training, validation)]
+        return schema, training, validation
+    read_again = [
+        spooled(read_all(scaled, (reading.entity for reading in side)), folder) for side in (training, validation)
+    ]
     return scaled, read_again[0], read_again[1]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -43,6 +42,25 @@ class Relation(NamedTuple):
     is_link: bool
 
 
+class Columns:
+    """Triples as columns of small integers, as there are millions: the number of a head, and that of a relation and its other end."""
+
+    def __init__(self) -> None:
+        self.head, self.end = array("i"), array("i")
+        self.ends: dict[tuple[Path, Any], int] = {}  # paths with tails or labels, in the order in which they came
+
+    def add(self, head: int, path: Path, end: Hashable) -> None:
+        """Add a triple."""
+        self.head.append(head)
+        self.end.append(self.ends.setdefault((path, end), len(self.ends)))
+
+    def add_ranges(self, heads: array[int], path: Path, numbers: NDArray[np.float64], edges: Edges) -> None:
+        """Add each head with the ranges that its number is in, as labels."""
+        for level, of_level in enumerate(edges):
+            for head, place in zip(heads, np.searchsorted(of_level, numbers, side="right").tolist(), strict=True):
+                self.add(head, path, (level, place))
+
+
 @dataclass(frozen=True)
 class Triples:
     """Triples (n, 3) of head, relation and tail, by number. Heads are entities."""
@@ -66,71 +84,76 @@ class Triples:
 
         The ranges of numbers are those of the triples that these are `like`, and then rare values have nodes, too.
         """
-        readings = list(read_all(schema, entities))
         of_class = {name: linking(schema_class.leaves()) for name, schema_class in schema.classes.items()}
-        links: list[tuple[str, Path, str]] = []
-        labels: list[tuple[str, Path, Hashable]] = []
-        numbers: dict[Path, list[tuple[str, float]]] = defaultdict(list)
-        for reading in readings:
-            labels.extend((reading.id, CLASSES, name) for name in reading.classes)
+        ids: dict[str, int] = {}
+        links, labels = Columns(), Columns()
+        numbers: dict[Path, tuple[array[int], array[float]]] = {}  # heads, values
+        for reading in read_all(schema, entities):
+            head = ids.setdefault(reading.id, len(ids))
+            for name in reading.classes if values else ():
+                labels.add(head, CLASSES, name)
             for path, value in reading.leaves.items():
                 relation = pattern(path)
                 if path in of_class[reading.class_name] or relation in of_class[reading.class_name]:
-                    links.extend((reading.id, relation, target) for target in targets(value))
+                    for target in targets(value):
+                        links.add(head, relation, target)
+                elif not values:
+                    continue
                 elif isinstance(value, int | float) and not isinstance(value, bool):
-                    if not math.isfinite(value):
-                        continue
-                    numbers[relation].append((reading.id, float(value)))
+                    if math.isfinite(value):
+                        heads, of_path = numbers.setdefault(relation, (array("q"), array("d")))
+                        heads.append(head)
+                        of_path.append(value)
                 else:
-                    labels.extend((reading.id, relation, label) for label in _labels(value))
-        if not values:
-            labels, numbers = [], defaultdict(list)
-        edges = {path: edges_of([number for _, number in pairs]) for path, pairs in numbers.items()}
+                    for label in _labels(value):
+                        labels.add(head, relation, label)
+        edges = {path: edges_of(np.asarray(of_path)) for path, (_, of_path) in numbers.items()}
         if like is not None:
             edges = {path: like.edges[path] for path in edges if path in like.edges}
-        for path, of_path in edges.items():
-            labels.extend(_in_ranges(path, numbers[path], of_path))
-        ids = [reading.id for reading in readings]
+        for path, of_edges in edges.items():
+            heads, of_path = numbers.pop(path)
+            labels.add_ranges(heads, path, np.asarray(of_path), of_edges)
         return cls._numbered(ids, links, labels, 1 if like is not None else MIN_VALUE_COUNT, edges)
 
     @classmethod
     def of_links(cls, links: Sequence[tuple[str, Path, str]]) -> Self:
         """The triples of links alone."""
-        return cls._numbered([], links, [], MIN_VALUE_COUNT, {})
+        ids: dict[str, int] = {}
+        columns = Columns()
+        for head, path, tail in links:
+            columns.add(ids.setdefault(head, len(ids)), path, tail)
+            ids.setdefault(tail, len(ids))
+        return cls._numbered(ids, columns, Columns(), MIN_VALUE_COUNT, {})
 
     @classmethod
     def _numbered(
-        cls,
-        ids: Sequence[str],
-        links: Sequence[tuple[str, Path, str]],
-        labels: Sequence[tuple[str, Path, Hashable]],
-        min_count: int,
-        edges: Mapping[Path, Edges],
+        cls, ids: dict[str, int], links: Columns, labels: Columns, min_count: int, edges: Mapping[Path, Edges]
     ) -> Self:
-        heads_and_tails = (id for head, _, tail in links for id in (head, tail))
-        entities = {id: place for place, id in enumerate(dict.fromkeys([*ids, *heads_and_tails]))}
-        of_links = {path: place for place, path in enumerate(dict.fromkeys(path for _, path, _ in links))}
-        counts = Counter((path, label) for _, path, label in labels)
-        kept = [node for node, count in counts.items() if count >= min_count]
-        nodes = {node: len(entities) + place for place, node in enumerate(kept)}
-        paths_of_values = dict.fromkeys(path for path, _ in nodes)
-        of_values = {path: len(of_links) + place for place, path in enumerate(paths_of_values)}
-        heads, relations, tails = array("q"), array("q"), array("q")
-        for head, path, tail in links:
-            heads.append(entities[head])
-            relations.append(of_links[path])
-            tails.append(entities[tail])
-        for head, path, label in labels:
-            node = nodes.get((path, label))
-            if node is not None:
-                heads.append(entities[head])
-                relations.append(of_values[path])
-                tails.append(node)
+        """The triples of links and labels, whose heads are numbers of ids."""
+        paths = dict.fromkeys(path for path, _ in links.ends)
+        of_links = {path: place for place, path in enumerate(paths)}
+        tails_of_links = np.array([ids.setdefault(tail, len(ids)) for _, tail in links.ends], np.int64)
+        counts = np.bincount(np.asarray(labels.end), minlength=len(labels.ends))
+        is_node = counts >= min_count
+        nodes = [end for end, is_kept in zip(labels.ends, is_node.tolist(), strict=True) if is_kept]
+        of_values = {path: len(of_links) + place for place, path in enumerate(dict.fromkeys(path for path, _ in nodes))}
+        number_of_node = len(ids) + is_node.cumsum() - 1
+        relation_of_link = np.array([of_links[path] for path, _ in links.ends], np.int64)
+        relation_of_label = np.array([of_values.get(path, 0) for path, _ in labels.ends], np.int64)
+        link, label = np.asarray(links.end), np.asarray(labels.end)
+        kept = is_node[label]
+        label = label[kept]
         return cls(
-            tuple(entities),
+            tuple(ids),
             (*(Relation(path, True) for path in of_links), *(Relation(path, False) for path in of_values)),
-            tuple((of_values[path], label) for path, label in nodes),
-            torch.from_numpy(_distinct(heads, relations, tails)),
+            tuple((of_values[path], name) for path, name in nodes),
+            torch.from_numpy(
+                _distinct(
+                    np.concatenate([np.asarray(links.head), np.asarray(labels.head)[kept]]),
+                    np.concatenate([relation_of_link[link], relation_of_label[label]]),
+                    np.concatenate([tails_of_links[link], number_of_node[label]]),
+                )
+            ),
             edges,
         )
 
@@ -291,14 +314,16 @@ def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tupl
     return left, held_out[is_known]
 
 
-def _distinct(*columns: array[int]) -> NDArray[np.int64]:
-    """(n, k) the distinct rows of k columns of numbers from 0 on, ascending."""
-    arrays = [np.asarray(column) for column in columns]
-    order = np.lexsort(arrays[::-1])
-    rows = np.stack([column[order] for column in arrays], 1)
-    is_first = np.ones(len(rows), bool)
-    is_first[1:] = (rows[1:] != rows[:-1]).any(1)
-    return rows[is_first]
+def _distinct(heads: NDArray[np.int64], relations: NDArray[np.int64], tails: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n, 3) the distinct triples of numbers from 0 on, ascending."""
+    count = int(relations.max(initial=0)) + 1
+    pairs = heads * count + relations
+    order = np.lexsort([tails, pairs])
+    pairs, tails = pairs[order], tails[order]
+    is_first = np.ones(len(pairs), bool)
+    is_first[1:] = (pairs[1:] != pairs[:-1]) | (tails[1:] != tails[:-1])
+    pairs, tails = pairs[is_first], tails[is_first]
+    return np.stack([pairs // count, pairs % count, tails], 1)
 
 
 def _labels(value: Any) -> Iterator[Hashable]:
@@ -307,17 +332,9 @@ def _labels(value: Any) -> Iterator[Hashable]:
     yield from (item for item in items if isinstance(item, str | bool))
 
 
-def edges_of(numbers: Sequence[float]) -> Edges:
+def edges_of(numbers: NDArray[np.float64]) -> Edges:
     """The edges of equally frequent ranges of numbers: of fine ones, and of coarse ones."""
     return tuple(
         tuple(np.unique(np.quantile(numbers, np.linspace(0, 1, ranges + 1)[1:-1])).tolist())
         for ranges in (MAX_RANGES, MAX_RANGES // 4)
     )
-
-
-def _in_ranges(path: Path, pairs: Sequence[tuple[str, float]], edges: Edges) -> Iterator[tuple[str, Path, Hashable]]:
-    """Each entity with the ranges that its number is in, as labels."""
-    numbers = np.array([number for _, number in pairs])
-    for level, of_level in enumerate(edges):
-        places = np.searchsorted(of_level, numbers, side="right").tolist()
-        yield from ((id, path, (level, place)) for (id, _), place in zip(pairs, places, strict=True))

@@ -332,7 +332,7 @@ class ExampleMaker:
 
     def known_values(self, tokens: Tokens, seconds: float | None = None) -> Mapping[int, KnownValues]:
         """Numbers and labels by slot, each masked alone, where enough of its entity stays visible; as time permits."""
-        few_valued = tokens.owner[self.slots[tokens.slot] & tokens.free].unique()
+        few_valued = tokens.owners_of((self.slots[tokens.slot] & tokens.free).nonzero()[:, 0]).unique()
         chosen = draw_entities(tokens, self.config.values, self.generator, few_valued)
         chosen = chosen[torch.randperm(len(chosen), generator=self.generator, device=chosen.device)]
         values: dict[int, KnownValues] = defaultdict(KnownValues)

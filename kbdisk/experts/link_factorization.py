@@ -16,16 +16,18 @@ n triples   q queries   N nodes   P relations   2R numbers of a vector
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from statistics import median
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import torch
 from torch import Tensor
 
+from kbdisk.data.scratch import disk_errors, scratch_file
 from kbdisk.data.triples import Answers, Triples, held_out_links, with_inverses
 from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.config import LinkFactorizationConfig
@@ -63,6 +65,7 @@ UNLIMITED_EPOCHS = 60  # where there is no time limit
 DEFAULT_RANK = 200  # without a time limit
 LARGER_RANKS = {400: 60, 800: 160}  # epochs that the default rank has time for, from which on a larger rank is better
 MAX_NUMBERS = 1 << 25  # of the vectors of all nodes at a larger rank
+MIN_NUMBERS_SET_ASIDE = 1 << 23  # of these vectors, from which on those of a trial are in a file while another one runs
 MEASURED_STEPS = 7  # whose time says how many epochs there are
 
 
@@ -207,8 +210,9 @@ class FactorTrainer:
         self.config, self.strength = config, strength
         self.entities, self.relations_count = len(triples.entities), len(triples.relations)
         self.generator = torch.Generator().manual_seed(seed)
-        shape = triples.nodes, 2 * config.rank
-        self.nodes = torch.randn(shape, generator=self.generator) * INITIAL_SCALE
+        self._shape = triples.nodes, 2 * config.rank
+        self._file: IO[bytes] | None = None  # of what is set aside
+        self.nodes = torch.randn(self._shape, generator=self.generator).mul_(INITIAL_SCALE)
         self.relations = (
             torch.randn((2 * self.relations_count, 2 * config.rank), generator=self.generator) * INITIAL_SCALE
         )
@@ -222,6 +226,27 @@ class FactorTrainer:
     def factors(self) -> Factors:
         """The factors as they are now; later steps change them."""
         return Factors(self.nodes, self.relations)
+
+    def set_aside(self) -> None:
+        """Keep large vectors and their squares in a scratch file, until they are taken back."""
+        if self.nodes.numel() >= MIN_NUMBERS_SET_ASIDE and self._file is None:
+            self._file = scratch_file(None)
+            weakref.finalize(self, self._file.close)
+            with disk_errors(None):
+                for vectors in (self.nodes, self.node_squares):
+                    self._file.write(vectors.numpy().data)
+            self.nodes, self.node_squares = (vectors.new_empty(0) for vectors in (self.nodes, self.node_squares))
+
+    def take_back(self) -> None:
+        """Have the vectors in memory again."""
+        if self._file is not None:
+            self._file.seek(0)
+            self.nodes, self.node_squares = torch.empty(self._shape), torch.empty(self._shape)
+            with disk_errors(None):
+                for vectors in (self.nodes, self.node_squares):
+                    self._file.readinto(vectors.numpy().data)  # type: ignore[attr-defined] # buffered files have it
+            self._file.close()
+            self._file = None
 
     def learn_from(self, triples: Triples) -> None:
         """Learn from these triples of the same nodes from now on."""
@@ -373,10 +398,13 @@ class _Queries:
         keys = numbered[:, 0] * width + numbered[:, 1]
         order = keys.argsort(stable=True)
         self.numbered, keys = numbered[order], keys[order]
+        del order
         _, answers = keys.unique_consecutive(return_counts=True)
         starts = (answers.cumsum(0) - answers).repeat_interleave(answers)
         self.query = torch.arange(len(answers)).repeat_interleave(answers)
-        piece = self.query * len(keys) + (torch.arange(len(keys)) - starts) // answers_at_once
+        piece = torch.arange(len(keys)).sub_(starts).div_(answers_at_once, rounding_mode="floor")
+        del starts
+        piece.add_(self.query, alpha=len(keys))
         _, self.counts = piece.unique_consecutive(return_counts=True)  # (pieces,)
         self.starts = self.counts.cumsum(0) - self.counts
 
@@ -820,12 +848,15 @@ def fit(
         done += share
 
     best, highest = FactorTrainer(learnt, config, strengths[0], seed), -1.0
-    for strength in strengths if len(strengths) > 1 else ():  # one after the other, so that only two are in memory
+    for strength in strengths if len(strengths) > 1 else ():  # one after the other, so that only one is in memory
+        best.set_aside()
         trainer = FactorTrainer(learnt, config, strength, seed)
         train(trainer, TRIAL_SHARE, TRIALS)
         mean_rank = mean_reciprocal_rank(trainer.factors, held_out, known, triples)
         if mean_rank > highest:
             best, highest = trainer, mean_rank
+        del trainer
+    best.take_back()
     train(best, 1 - done - FINAL_SHARE, MAIN)
     predicted = _predicted(best.factors, held_out, known, triples)
     best.learn_from(triples)

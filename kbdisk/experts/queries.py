@@ -26,7 +26,9 @@ Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, their masks, and
 
 def usual_amounts(tokens: Tokens) -> Tensor:
     """(C,) the usual amount: what nearly every entity of a class has visible where one of its values is masked alone."""
-    amounts = visible_amount(tokens.owner, tokens.units, tokens.free, len(tokens))  # (N,)
+    amounts = torch.cat(
+        [visible_amount(part.owner, part.units, part.free, len(part)) for part in tokens.parts()]
+    )  # (N,)
     usual = torch.zeros(len(tokens.layout.offsets) - 1, dtype=torch.long, device=amounts.device)
     for of_class in tokens.classes.unique().tolist():
         ascending = amounts[tokens.classes == of_class].sort().values
@@ -146,7 +148,7 @@ def reserved_questions(
 
     With a generator in random order, as there may not be time for all.
     """
-    entities = complete.owner[complete.known & ~training.known].unique()
+    entities = complete.owners_of((complete.known & ~training.known).nonzero()[:, 0]).unique()
     batches = list(chunks(complete, entities[complete.sizes[entities].argsort(stable=True)]))
     order: Iterable[int] = range(len(batches))
     if generator is not None:

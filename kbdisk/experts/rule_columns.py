@@ -108,11 +108,12 @@ class Rows:
             for path, property in of_class.properties.items():
                 fills = property.role == "value" and property.formula is None
                 rows.paths[path] = rows.paths.get(path, False) or fills
-        known = [entity for entity in entities if isinstance(entity, Reading) or schema.class_of(entity) is not None]
-        if len(known) > MAX_ROWS:
-            chosen = np.sort(np.random.default_rng(0).permutation(len(known))[:MAX_ROWS])
-            known = [known[at] for at in chosen]
-        for reading in read_all(schema, known):
+        sequence = entities if isinstance(entities, Sequence) else list(entities)
+        has_class = (isinstance(entity, Reading) or schema.class_of(entity) is not None for entity in sequence)
+        places = np.flatnonzero(np.fromiter(has_class, bool, len(sequence)))
+        if len(places) > MAX_ROWS:
+            places = places[np.sort(np.random.default_rng(0).permutation(len(places))[:MAX_ROWS])]
+        for reading in read_all(schema, (sequence[place] for place in places.tolist())):
             rows.ids.append(reading.id)
             rows.classes.append(reading.class_name)
             rows.values.append(values_in(schema, reading))

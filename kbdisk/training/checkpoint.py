@@ -39,6 +39,7 @@ from torch import Tensor
 from kbdisk.entity import show
 from kbdisk.errors import CheckpointError, setting
 from kbdisk.loaders.files import writing
+from kbdisk.tensors import write
 from kbdisk.training.data import Data
 from kbdisk.training.distributed import Processes
 from kbdisk.training.loop import Trainer
@@ -104,9 +105,9 @@ class Checkpoint:
         """Keep the run as it is between two steps."""
         state = trainer.state
         last, best = f"last-{state.step}.safetensors", f"best-{state.best_step}.safetensors"
-        _write(self.folder / last, safetensors.torch.save(_tensors(trainer)))
+        _write_tensors(self.folder / last, _tensors(trainer))
         if not (self.folder / best).exists():
-            _write(self.folder / best, safetensors.torch.save(_named("best", trainer, trainer.best)))
+            _write_tensors(self.folder / best, _named("best", trainer, trainer.best))
         content = {"format": FORMAT, "last": last, "best": best, "state": _plain(state), "of": self.identity}
         if self.metrics is not None:
             self.metrics.flush()
@@ -224,10 +225,10 @@ def _put(trainer: Trainer, last: Mapping[str, Tensor], best: Mapping[str, Tensor
     for place, (name, parameter) in enumerate(trainer.network.named_parameters()):
         parameter.copy_(last[f"weights/{name}"])
         trainer.ema.weights[place].copy_(last[f"average/{name}"])
-        trainer.best[place].copy_(best[f"best/{name}"])
         moments = {key: last[f"{key}/{name}"] for key in MOMENTS if f"{key}/{name}" in last}
         if moments:
             trainer.optimizer.state[parameter] = moments
+    trainer.best = [best[f"best/{name}"] for name, _ in trainer.network.named_parameters()]
 
 
 def _load(file: FilePath, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -333,6 +334,11 @@ def _write(file: FilePath, data: bytes) -> None:
         stream.write(data)
 
 
+def _write_tensors(file: FilePath, tensors: Mapping[str, Tensor]) -> None:
+    with writing(file) as stream:
+        write(stream, tensors)
+
+
 def _json(data: Any) -> bytes:
     return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
 
@@ -389,7 +395,7 @@ def fingerprint(data: Data) -> str:
     for tokens in (data.training, data.validation):
         hashed.update(repr(tokens.ids).encode())
         for tensor in (tokens.classes, tokens.offsets, tokens.slot, tokens.row, tokens.known):
-            hashed.update(tensor.numpy().tobytes())
+            hashed.update(tensor.numpy().data)
     return hashed.hexdigest()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
 from typing import Any, NamedTuple, Self
 
 import networkx as nx
@@ -19,6 +20,7 @@ from kbdisk.data.graph import Graph, linking, pattern, targets
 from kbdisk.data.parse import Reading, read, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
+from kbdisk.data.spool import Selection, selected, spooled
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
@@ -45,9 +47,11 @@ class ValueCounts(NamedTuple):
     def of(cls, schema: Schema, readings: Sequence[Reading]) -> Self:
         """Count the values of some entities."""
         leaves = {name: len(schema_class.leaves()) for name, schema_class in schema.classes.items()}
-        known = [len(reading.leaves) for reading in readings]
-        missing = [max(leaves[reading.class_name] - count, 0) for reading, count in zip(readings, known, strict=True)]
-        return cls(sum(known), sum(missing))
+        known, missing = 0, 0
+        for reading in readings:
+            known += len(reading.leaves)
+            missing += max(leaves[reading.class_name] - len(reading.leaves), 0)
+        return cls(known, missing)
 
 
 @dataclass(frozen=True)
@@ -69,54 +73,58 @@ class Data:
         held_out: Sequence[Entity] = (),
         report: Report = ignored,
         readings: Sequence[Reading] | None = None,
+        folder: FilePath | None = None,
     ) -> Data:
         """Split, fit and encode. With `held_out` entities, which have other ids, nothing is split off.
 
-        `readings` are those of the entities by the schema, if the caller has them. Training entities are evidence for
-        validation entities, but not the other way round.
+        `readings` are those of the entities by the schema, if the caller has them; `folder` is for files of encoded entities.
+        Training entities are evidence for validation entities, but not the other way round.
         """
-        readings = list(read_all(schema, entities)) if readings is None else readings
+        readings = spooled(read_all(schema, entities), folder) if readings is None else readings
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
         if len(parts.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
-        training, validation = ([readings[place] for place in side] for side in (parts.training, parts.validation))
-        validation += read_all(schema, held_out)
-        schema, training, validation = with_scales(schema, training, validation)
+        training: Sequence[Reading] = Selection(readings, parts.training)
+        validation = selected(readings, parts.validation, folder)
+        unseen = {reading.id for reading in validation}
+        hierarchy = hierarchy_of(entity for entity in entities if schema.id_of(entity) not in unseen)
+        if held_out:
+            validation = [*validation, *read_all(schema, held_out)]
+        schema, training, validation = with_scales(schema, training, validation, folder)
         known = Graph.read(schema, training)
-        unseen = {id(readings[place].entity) for place in parts.validation}
-        hierarchy = hierarchy_of(entity for entity in entities if id(entity) not in unseen)
         chain_search = ChainSearch(
             None if run.train.seconds is None else int(CHAIN_GROUPS_PER_SECOND * run.train.seconds), report
         )
         codec = Codec.fit(schema, training, run.codec, known, hierarchy, chain_search).with_held_out(validation)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
-        complete = codec.encode(training, graph=known)
+        complete = codec.encode(training, graph=known, folder=folder)
         # Without links held-out entities measure experts as well, and no values need be reserved.
         reserves = run.experts_share > 0 and len(validation) and len(complete.needs)
         known.add_all(validation)  # after the training entities are encoded
         return cls(
             codec,
             without_reserved(complete, run.seed) if reserves else complete,
-            codec.encode(validation, graph=known),
+            codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
             ValueCounts.of(schema, readings),
         )
 
     @classmethod
-    def continuing(cls, start: Trained, entities: Sequence[Entity]) -> Data:
+    def continuing(cls, start: Trained, entities: Sequence[Entity], folder: FilePath | None = None) -> Data:
         """Encode with the codec of a model of nearly the same entities. Its held-out entities and values stay held out."""
         codec = replace(start.codec, schema=replace(start.schema, rules=None))
-        readings = list(read_all(codec.schema, entities))
+        readings = spooled(read_all(codec.schema, entities), folder)
         held_out = frozenset(start.record.validation)
-        training = [reading for reading in readings if reading.id not in held_out]
-        validation = [reading for reading in readings if reading.id in held_out]
+        ids = [reading.id for reading in readings]
+        training = Selection(readings, [place for place, id in enumerate(ids) if id not in held_out])
+        validation = selected(readings, [place for place, id in enumerate(ids) if id in held_out], folder)
         codec = codec.with_held_out(validation)
-        complete = codec.encode(training, graph=Graph.read(codec.schema, training))
+        complete = codec.encode(training, graph=Graph.read(codec.schema, training), folder=folder)
         return cls(
             codec,
             without_slots(complete, start.reserved) if start.reserved else complete,
-            codec.encode(validation, graph=Graph.read(codec.schema, readings)),
+            codec.encode(validation, graph=Graph.read(codec.schema, readings), folder=folder),
             complete if start.reserved else None,
             ValueCounts.of(codec.schema, readings),
         )
@@ -156,16 +164,13 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
 
     None: the default share for the number of all entities, as properties that classes share are learnt together.
     """
-    readings = [entity if isinstance(entity, Reading) else read(schema, entity) for entity in entities]
-    group = _groups(schema, readings)
+    classes, group = _groups(schema, entities)
     members: dict[int, list[int]] = {}
-    for place, reading in enumerate(readings):
-        if reading is not None:
-            members.setdefault(group[place], []).append(place)
     sizes: dict[str, int] = {}
-    for reading in readings:
-        if reading is not None:
-            sizes[reading.class_name] = sizes.get(reading.class_name, 0) + 1
+    for place, name in enumerate(classes):
+        if name is not None:
+            members.setdefault(group[place], []).append(place)
+            sizes[name] = sizes.get(name, 0) + 1
     share = validation_share(max(sum(sizes.values()), 1)) if share is None else share
     left = {name: round(share * size) for name, size in sizes.items() if size >= MIN_CLASS_ENTITIES}
     order = list(members.values())
@@ -173,9 +178,9 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
     training: list[int] = []
     validation: list[int] = []
     for places in order:
-        classes = [reading.class_name for place in places if (reading := readings[place]) is not None]
-        is_held_out = all(left.get(name, 0) >= classes.count(name) for name in set(classes))
-        for name in classes if is_held_out else ():
+        names = [name for place in places if (name := classes[place]) is not None]
+        is_held_out = all(left.get(name, 0) >= names.count(name) for name in set(names))
+        for name in names if is_held_out else ():
             left[name] -= 1
         (validation if is_held_out else training).extend(places)
     return Split(tuple(sorted(training)), tuple(sorted(validation)))
@@ -186,10 +191,11 @@ def validation_share(size: int) -> float:
     return min(max(VALIDATION_SHARE, MIN_VALIDATION_ENTITIES / size), MAX_VALIDATION_SHARE)
 
 
-def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
-    """The group of each entity, by the place of one of its members."""
-    leader = list(range(len(readings)))
-    size = [1] * len(readings)
+def _groups(schema: Schema, entities: Sequence[Entity | Reading]) -> tuple[list[str | None], list[int]]:
+    """The class of each entity, and its group, by the place of one of its members."""
+    leader = list(range(len(entities)))
+    size = [1] * len(entities)
+    classes: list[str | None] = []
 
     def find(place: int) -> int:
         while leader[place] != place:
@@ -207,10 +213,12 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
     names = {name: _NamePaths(schema_class.properties) for name, schema_class in schema.classes.items()}
     linking_paths = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
     links: set[tuple[str, str]] = set()
-    for place, reading in enumerate(readings):
+    for place, entity in enumerate(entities):
+        reading = _reading(schema, entity)
+        classes.append(None if reading is None else reading.class_name)
         if reading is None:
             continue
-        join(place_of.setdefault(reading.id, place), place, len(readings))
+        join(place_of.setdefault(reading.id, place), place, len(entities))
         paths = linking_paths[reading.class_name]
         if paths:
             links.update(
@@ -221,16 +229,21 @@ def _groups(schema: Schema, readings: Sequence[Reading | None]) -> list[int]:
             )
         values = _compared_values(reading, names)
         if len(values) > MIN_COPIED_PROPERTIES:  # beside the class
-            earlier = readings[seen.setdefault(hash(values), place)]
-            if earlier is not None and earlier is not reading and _compared_values(earlier, names) == values:
-                join(place_of[earlier.id], place, len(readings))
-    most = max(2.0, MAX_GROUP_SHARE * len(readings))
+            before = seen.setdefault(hash(values), place)
+            earlier = reading if before == place else _reading(schema, entities[before])
+            if earlier is not None and before != place and _compared_values(earlier, names) == values:
+                join(place_of[earlier.id], place, len(entities))
+    most = max(2.0, MAX_GROUP_SHARE * len(entities))
     mutual: nx.Graph[str] = nx.Graph((source, target) for source, target in links if (target, source) in links)
     for ids in sorted(sorted(component) for component in nx.connected_components(mutual)):
         first, *others = (place_of[id] for id in ids)
         for other in others:
             join(first, other, most)
-    return [find(place) for place in range(len(readings))]
+    return classes, [find(place) for place in range(len(entities))]
+
+
+def _reading(schema: Schema, entity: Entity | Reading) -> Reading | None:
+    return entity if isinstance(entity, Reading) else read(schema, entity)
 
 
 class _NamePaths(dict[Path, bool]):

@@ -104,7 +104,8 @@ class Trainer:
         self.validator = Validator(
             self.network, self.ema, data.codec, data.training, self.held_out, run, device, processes
         )
-        self.best: list[Tensor] = [weight.clone() for weight in self.ema.weights]
+        # Until an evaluation none are kept, but those to fall back to.
+        self.best: list[Tensor] = [weight.clone() for weight in self.ema.weights] if start else self.ema.weights
         self.balance = self._balance() if self.config.balance else None
         values = run.experts["latent_knn"].values if self.config.seconds is None else None
         self.state = State(evaluations=self.config.evaluations, values=values)
@@ -273,6 +274,7 @@ class Trainer:
     def _give_up(self) -> None:
         """Silence the network, which has learnt nothing: also no latent space in which neighbours could be found."""
         self.schedule.give_up()
+        self.optimizer.zero_grad()
         self.network.zero_readouts()
         self.ema.restart()
 

@@ -160,12 +160,16 @@ class EMA:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """The network with the averaged weights, for the length of the block."""
-        weights_before = [parameter.detach().clone() for parameter in self.parameters]
-        self.put(self.weights)
+        self._swap()
         try:
             yield
         finally:
-            self.put(weights_before)
+            self._swap()
+
+    def _swap(self) -> None:
+        """Exchange the weights of the network and the averaged ones, without a copy of either."""
+        for place, parameter in enumerate(self.parameters):
+            parameter.data, self.weights[place] = self.weights[place], parameter.data
 
     @torch.no_grad()
     def put(self, weights: list[Tensor]) -> None:

@@ -97,15 +97,17 @@ def _lacking(most: int, entities: int) -> int:
 def lacking_together(tokens: Tokens) -> Tensor:
     """(S,) of the entities that lack a property, the share that also lacks all others below its first key; 0 for evidence."""
     layout, count = tokens.layout, len(tokens.layout.fixed)
-    known, own = tokens.known, tokens.free
     sizes = tokens.classes.bincount(minlength=len(layout.offsets) - 1)  # (C,)
-    entity = tokens.owner
-    having = tokens.slot[known].bincount(minlength=count)
-    blocks = (entity[own] * count + layout.blocks[tokens.slot[own]]).unique() % count
-    any_of = blocks.bincount(minlength=count)[layout.blocks]
+    having = tokens.slot[tokens.known].bincount(minlength=count)
+    having_any = torch.zeros_like(having)  # (S,) entities that have a property of a block, by its first slot
+    for part in tokens.parts():
+        own = part.free
+        blocks = (part.owner[own] * count + layout.blocks[part.slot[own]]).unique() % count
+        having_any += blocks.bincount(minlength=count)
+    any_of = having_any[layout.blocks]
     members = sizes.repeat_interleave(layout.offsets.diff())  # of the class of each own slot
-    of_all = torch.zeros(count, dtype=torch.long, device=known.device).index_add_(0, layout.own, members)  # (S,)
-    share = torch.zeros(count, device=known.device)
+    of_all = torch.zeros(count, dtype=torch.long, device=having.device).index_add_(0, layout.own, members)  # (S,)
+    share = torch.zeros(count, device=having.device)
     share[layout.own] = ((of_all - any_of) / (of_all - having).clamp(min=1))[layout.own]
     return share
 

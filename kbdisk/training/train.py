@@ -12,6 +12,7 @@ Networks share a time budget evenly. Where networks finish early and a share of 
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 import warnings
@@ -31,6 +32,7 @@ from kbdisk.errors import KBDiskWarning, TrainingError, setting
 from kbdisk.experts import EXPERTS, ExpertKind, Stage, experts_of
 from kbdisk.experts.base import Candidates, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
+from kbdisk.heap import return_freed_memory
 from kbdisk.model.network import DiSK
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
@@ -91,13 +93,17 @@ def train(
     the others after the networks.
     """
     clock, begun = clock or Clock(), time.monotonic()
+    beside = checkpoint.parent if checkpoint is not None and checkpoint.parent.is_dir() else None
     with processes.end_together():
         if start is None:
-            data = Data.prepare(schema, entities, run, held_out, partial(_report_chains, watch, begun), readings)
+            data = Data.prepare(
+                schema, entities, run, held_out, partial(_report_chains, watch, begun), readings, beside
+            )
             asked, run = run, fit_sizes(run, data)
         else:
-            data = Data.continuing(start, entities)
+            data = Data.continuing(start, entities, beside)
             asked, run = run, start.run
+    return_freed_memory()
     starts = [] if start is None else [member.network for member in start.members]
     if processes.size > 1:
         _refuse_other_data(data, processes)
@@ -123,15 +129,19 @@ def train(
             starts,
             may_shrink=not asked.model.width,
         )
+    are_silent = trainers[0].state.is_silent
     first, *others = members
     run = replace(run, model=trainers[0].run.model)  # a silent network is narrow
     record, styles = _record(trainers, len(members), data, keeping.source), Styles.learn(data.codec.schema, entities)
+    trainers.clear()
+    gc.collect()  # optimizers are in cycles, with moments and gradients as large as the network
+    return_freed_memory()
     clock.before = max(record.facts["seconds"] - (time.monotonic() - begun), 0.0)
     reserved = {} if data.complete is None else reserved_slots(data.training, data.complete)
     trained = Trained(
         data.codec, first.network, run, record, styles, first.latent_knn, tuple(others), reserved=reserved
     )
-    trained = experts.beside(trained, are_silent=trainers[0].state.is_silent)
+    trained = experts.beside(trained, are_silent=are_silent)
     trained.record.facts["seconds"] = round(clock.spent, 1)
     return trained
 
@@ -220,6 +230,7 @@ class Experts:
             self.candidates[name] = kind.load_fit()(
                 self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
             )
+            return_freed_memory()
 
     def _chosen(self, stage: Stage) -> list[tuple[str, ExpertKind]]:
         """The experts of a stage that have a share of the time."""
@@ -247,6 +258,8 @@ class Experts:
             if group is not None:
                 seconds, report = clock.stage(f"{name} again", f"{EXPERTS[name].doing} again")
                 trained = trained.with_experts(**{name: self.candidates[name].refitted(group, seconds, report)})
+            del self.candidates[name]  # with the examples that it was fitted to
+        return_freed_memory()
         for name, kind in self._chosen("answer"):
             config, seed = run.experts[name], run.seed
             seconds, report = clock.stage(name, kind.doing)

@@ -26,7 +26,7 @@ from kbdisk.completion.members import (
 )
 from kbdisk.completion.why import why
 from kbdisk.data.superclasses import ClassRelations
-from kbdisk.data.triples import Relation, Triples
+from kbdisk.data.triples import Columns, Relation, Triples
 from kbdisk.entity import CLASSES, Entity, Link
 from kbdisk.errors import ConfigError, SchemaError
 from kbdisk.experts.linear_autoencoder import LinearAutoencoder
@@ -201,13 +201,12 @@ def test_an_inverse_link_gives_a_further_member():
 
 def test_a_hidden_link_is_not_told_by_its_copy_among_classes():
     entities = [Entity(f"e{number}", {"kind": [Link("a"), Link("b")]}, ("a", "b")) for number in range(6)]
-    triples = Triples._numbered(
-        [entity.id for entity in entities],
-        [(entity.id, ("kind",), link.id) for entity in entities for link in entity.tree["kind"]],
-        [(entity.id, CLASSES, name) for entity in entities for name in entity.classes],
-        1,
-        {},
-    )
+    ids, links, labels = {entity.id: number for number, entity in enumerate(entities)}, Columns(), Columns()
+    for number, entity in enumerate(entities):
+        for link, name in zip(entity.tree["kind"], entity.classes, strict=True):
+            links.add(number, ("kind",), link.id)
+            labels.add(number, CLASSES, name)
+    triples = Triples._numbered(ids, links, labels, 1, {})
     without = without_copied_classes(triples)
     of_classes = triples.relation_of[Relation(CLASSES, False)]
     assert not (without.numbered[:, 1] == of_classes).any()

@@ -371,3 +371,13 @@ def test_a_number_of_steps_ends_the_training():
     trainer.run(None, steps=7)
     trainer.run(1e9, steps=4)
     assert len(taken) == 11
+
+
+def test_factors_that_are_set_aside_while_others_are_tried_are_the_same(monkeypatch):
+    triples = Triples.of_links([(f"e{a}", ("near",), f"e{(a * step) % 40}") for a in range(40) for step in (2, 3, 7)])
+    config = LinkFactorizationConfig(rank=4)
+    in_memory = links.fit(triples, config, steps=40)
+    monkeypatch.setattr(links, "MIN_NUMBERS_SET_ASIDE", 0)
+    set_aside = links.fit(triples, config, steps=40)
+    assert torch.equal(set_aside.factors.nodes, in_memory.factors.nodes)
+    assert set_aside.strength == in_memory.strength

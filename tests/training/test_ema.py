@@ -30,3 +30,14 @@ def test_the_average_is_applied_for_a_while_and_the_own_weights_come_back():
     with average.applied():
         assert network.weight.item() == 7.0
     assert torch.equal(network.weight, own)
+
+
+def test_the_average_stays_while_it_is_applied_and_neither_is_copied():
+    network = torch.nn.Linear(1, 1, bias=False)
+    average = EMA(network, smoothing=0.5)
+    average.weights[0].fill_(7.0)
+    places = network.weight.data_ptr(), average.weights[0].data_ptr()
+    with average.applied():
+        assert (average.weights[0].data_ptr(), network.weight.data_ptr()) == places
+    assert (network.weight.data_ptr(), average.weights[0].data_ptr()) == places
+    assert average.weights[0].item() == 7.0

@@ -1,0 +1,156 @@
+"""A spool gives back the items that were put into it, and a job with spools gives what one without them does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from models import phones, tiny_run
+
+from kbdisk.data import dataset, shards, spool
+from kbdisk.data.parse import read_all
+from kbdisk.data.spool import ITEMS_PER_BLOCK, Selection, Spool, selected, spooled
+from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text
+from kbdisk.experts.queries import usual_amounts
+from kbdisk.loaders import load
+from kbdisk.metrics import Constants
+from kbdisk.training.checkpoint import fingerprint
+from kbdisk.training.data import Data, split
+from kbdisk.training.presence import lacking_together
+
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.sampled_from(
+        [SOMEVALUE, NOVALUE, Date(1999, 12, 31), Quantity(1.5, "kg"), Coordinate(1.0, 2.0), Decimal("1.50")]
+    )
+    | st.text().map(Link)
+    | st.text().map(lambda text: Text(text, "en"))
+)
+TREES = st.dictionaries(
+    st.text(), st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3), max_leaves=5), max_size=4
+)
+
+
+@given(st.lists(TREES, max_size=5), st.integers(0, 300))
+def test_a_spool_has_the_items_that_were_put_into_it(trees, repeated):
+    source = object()
+    entities = [Entity(str(number), tree, ("a",), source=source) for number, tree in enumerate(trees)]
+    entities += [Entity("again", {"n": number}) for number in range(repeated)]
+    spooled_entities = Spool(entities)
+    assert list(spooled_entities) == entities
+    assert [spooled_entities[place] for place in reversed(range(len(entities)))] == entities[::-1]
+    assert spooled_entities[1:-1:2] == entities[1:-1:2]
+    assert all(entity.source in (source, None) for entity in spooled_entities)
+
+
+def test_knowledge_without_a_value_is_still_itself():
+    [entity] = Spool([Entity("a", {"x": SOMEVALUE, "y": [NOVALUE]})])
+    assert entity.tree["x"] is SOMEVALUE
+    assert entity.tree["y"][0] is NOVALUE
+
+
+def test_a_place_beyond_the_last_item_is_none():
+    numbers = Spool(range(3))
+    for place in (3, -4):
+        with pytest.raises(IndexError):
+            numbers[place]
+    assert (numbers[-3], numbers[2]) == (0, 2)
+
+
+def test_passes_that_take_turns_do_not_disturb_each_other():
+    numbers = Spool(range(3 * ITEMS_PER_BLOCK))
+    assert [(first, second) for first, second in zip(numbers, reversed(numbers), strict=True)][:2] == [
+        (0, len(numbers) - 1),
+        (1, len(numbers) - 2),
+    ]
+
+
+def test_few_items_are_a_list(monkeypatch):
+    monkeypatch.setattr(spool, "MAX_ITEMS_IN_MEMORY", 3)
+    assert spooled(iter("abc")) == ["a", "b", "c"]
+    many = spooled(iter("abcd"))
+    assert isinstance(many, Spool)
+    assert list(many) == list("abcd")
+
+
+@given(st.lists(st.integers(), min_size=1), st.data())
+def test_a_selection_has_the_items_at_its_places(items, data):
+    places = data.draw(st.lists(st.integers(0, len(items) - 1)))
+    selection = Selection(items, places)
+    assert list(selection) == [items[place] for place in places]
+    assert list(selection[1:]) == [items[place] for place in places][1:]
+
+
+def test_what_is_selected_from_a_spool_is_a_spool():
+    assert list(selected(list("abcd"), [1, 3])) == ["b", "d"]
+    some = selected(Spool("abcd"), [1, 3])
+    assert isinstance(some, Spool)
+    assert list(some) == ["b", "d"]
+
+
+def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):
+    schema, entities = phones()
+    in_memory = Data.prepare(schema, entities, tiny_run())
+    monkeypatch.setattr(spool, "MAX_ITEMS_IN_MEMORY", 3)
+    monkeypatch.setattr(spool, "ITEMS_PER_BLOCK", 5)
+    monkeypatch.setattr(shards, "ENTITIES_PER_SHARD", 11)
+    monkeypatch.setattr(dataset, "ENTITIES_PER_PART", 7)
+    in_files = Data.prepare(schema, spooled(entities), tiny_run(), folder=tmp_path)
+    assert in_files.codec.to_json() == in_memory.codec.to_json()
+    assert in_files.values == in_memory.values
+    assert in_files.training.ids == in_memory.training.ids
+    everything = torch.arange(len(in_memory.training.ids))
+    for batch, expected in zip(
+        *(data.training.batch(everything).values.items() for data in (in_files, in_memory)), strict=True
+    ):
+        assert batch[0] == expected[0]
+        assert batch[1].equal(expected[1])
+    assert in_files.training.known.equal(in_memory.training.known)
+    assert usual_amounts(in_files.training).equal(usual_amounts(in_memory.training))
+    assert lacking_together(in_files.training).equal(lacking_together(in_memory.training))
+    constants = [Constants.fit(data.codec, data.training).to_json() for data in (in_files, in_memory)]
+    assert constants[0] == constants[1]
+    assert fingerprint(in_files) == fingerprint(Data.prepare(schema, spooled(entities), tiny_run(), folder=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_copies_stay_on_one_side_of_the_split_when_their_readings_are_spooled():
+    schema, entities = phones()
+    copies = [*entities, *(replace(entity, id=f"{entity.id} again") for entity in entities)]
+    readings = list(read_all(schema, copies))
+    assert split(schema, Spool(readings), None, 1) == split(schema, readings, None, 1)
+
+
+def test_entities_of_a_file_keep_their_source(tmp_path):
+    file = tmp_path / "kb.jsonl"
+    file.write_text('{"@id": "a", "x": 1}\n{"@id": "b", "x": [2, "y"]}\n')
+    kb = load(file)
+    assert [entity.source for entity in Spool(kb)] == [kb, kb]
+    assert list(Spool(kb)) == list(kb)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from kbdisk.data.spool import Spool
+numbers = Spool(range(10_000), Path(sys.argv[1]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
+def test_a_killed_process_leaves_no_file(tmp_path):
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert killed.returncode < 0
+    assert list(tmp_path.iterdir()) == []
