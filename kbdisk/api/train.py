@@ -57,7 +57,7 @@ from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
-from kbdisk.training.data import ValueCounts, split
+from kbdisk.training.data import split
 from kbdisk.training.distributed import ProcessEnded, Processes, device_here
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
@@ -257,7 +257,7 @@ def _train_links_alone(
         trained = untrained_model(loaded, schema, run, rules=()).trained
         ids = [schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)]
         record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
-        clock.start(run.train.seconds, watch, ValueCounts(), {LINKS: Limits(1.0, 0.0, math.inf)})
+        clock.start(run.train.seconds, watch, 0, {LINKS: Limits(1.0, 0.0, math.inf)})
         seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
         links = links_of(schema, loaded.readings(schema), run, seconds, report, run.train.steps)
         if links is None:

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Report
-from kbdisk.training.data import ValueCounts
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import SPARE, seconds_for
 from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
@@ -83,22 +82,22 @@ class Clock:
     # ------------------------------------------------------------ the plan
 
     def start(
-        self, budget: float | None, watch: Watch, values: ValueCounts, after: Mapping[str, Limits] | None = None
+        self, budget: float | None, watch: Watch, gaps: int = 0, after: Mapping[str, Limits] | None = None
     ) -> None:
-        """Plan the time that is left when training begins."""
+        """Plan the time that is left when training begins, with so many `gaps` to fill after it."""
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
         if budget is None:
             return
         if self.fills is not None:
-            self.filling = min(self._seconds_of_filling(values), MAX_FILLING_SHARE * self.left)
+            self.filling = min(self._seconds_of_filling(gaps), MAX_FILLING_SHARE * self.left)
         self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
         if self.report is not None:
-            self.report(self._plan_line(values.missing))
+            self.report(self._plan_line(gaps))
 
-    def _seconds_of_filling(self, values: ValueCounts) -> float:
-        for_gaps = SECONDS_OF_GAP * values.missing if self.fills == "all" else 0.0
+    def _seconds_of_filling(self, gaps: int) -> float:
+        for_gaps = SECONDS_OF_GAP * gaps if self.fills == "all" else 0.0
         return FILLING_FACTOR * (self.set_up - self.read) + for_gaps
 
     def _plan_line(self, gaps: int) -> str:

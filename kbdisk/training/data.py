@@ -7,10 +7,10 @@ other are on the same side, as a copy of a validation entity in training would m
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import networkx as nx
 
@@ -37,21 +37,10 @@ CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that c
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
 
-class ValueCounts(NamedTuple):
-    """The values of entities: how many are known, and how many that their classes may have are missing."""
-
-    known: int = 0
-    missing: int = 0
-
-    @classmethod
-    def of(cls, schema: Schema, readings: Sequence[Reading]) -> Self:
-        """Count the values of some entities."""
-        leaves = {name: len(schema_class.leaves()) for name, schema_class in schema.classes.items()}
-        known, missing = 0, 0
-        for reading in readings:
-            known += len(reading.leaves)
-            missing += max(leaves[reading.class_name] - len(reading.leaves), 0)
-        return cls(known, missing)
+def count_missing(schema: Schema, readings: Iterable[Reading]) -> int:
+    """How many values are missing that the classes of some entities may have."""
+    leaves = {name: len(schema_class.leaves()) for name, schema_class in schema.classes.items()}
+    return sum(max(leaves[reading.class_name] - len(reading.leaves), 0) for reading in readings)
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,7 @@ class Data:
     training: Tokens
     validation: Tokens
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
-    values: ValueCounts = ValueCounts()
+    missing: int = 0  # values that the classes of the entities may have
 
     @classmethod
     def prepare(
@@ -107,7 +96,7 @@ class Data:
             without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
-            ValueCounts.of(schema, readings),
+            count_missing(schema, readings),
         )
 
     @classmethod
@@ -126,7 +115,7 @@ class Data:
             without_slots(complete, start.reserved) if start.reserved else complete,
             codec.encode(validation, graph=Graph.read(codec.schema, readings), folder=folder),
             complete if start.reserved else None,
-            ValueCounts.of(codec.schema, readings),
+            count_missing(codec.schema, readings),
         )
 
 

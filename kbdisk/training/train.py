@@ -111,7 +111,7 @@ def train(
         with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
             _train_beside_first(data, device, starts, checkpoint is not None, processes)
         raise ProcessEnded(0)
-    clock.start(run.train.seconds, watch, data.values, after)
+    clock.start(run.train.seconds, watch, data.missing, after)
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)

@@ -21,7 +21,6 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training import clock as clocks
 from kbdisk.training import loop
 from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
-from kbdisk.training.data import ValueCounts
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
 from kbdisk.training.train import Keeping, network_runs, planned_run, train
@@ -51,7 +50,7 @@ def planned(
     first: bool = True,
     set_up: float = 0.0,
     fills: str | None = None,
-    values: ValueCounts | None = None,
+    gaps: int = 0,
     report: Callable[[str], None] | None = None,
     **after: Limits,
 ) -> StoppedClock:
@@ -59,7 +58,7 @@ def planned(
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0 if first else math.inf)
     clock = StoppedClock(fills=fills, report=report)
     clock.spent, clock.read = set_up, set_up / 3
-    clock.start(seconds, lambda progress: None, values or ValueCounts(), after)
+    clock.start(seconds, lambda progress: None, gaps, after)
     clock.plan(run(seconds))
     return clock
 
@@ -117,15 +116,15 @@ def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
 
 
 def test_filling_all_gaps_is_planned_by_their_number(monkeypatch):
-    values = ValueCounts(known=2000, missing=10_000)
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="all", values=values).left == pytest.approx(90 - 1.25 * 6 - 6)
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values).left == pytest.approx(90 - 1.25 * 6)
+    gaps = 10_000
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps).left == pytest.approx(90 - 1.25 * 6 - 6)
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps).left == pytest.approx(90 - 1.25 * 6)
 
 
 def test_the_plan_is_reported_before_training(monkeypatch):
     lines: list[str] = []
-    values = ValueCounts(known=2000, missing=1500)
-    planned(100.0, monkeypatch, set_up=9.0, fills="likely", values=values, report=lines.append, **AFTER)
+    gaps = 1500
+    planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps, report=lines.append, **AFTER)
     assert lines == [
         "plan: 9 s before training, 66 s of training, 16 s of measuring the model, about 8 s for 1,500 gaps"
     ]
@@ -167,8 +166,8 @@ def test_a_model_has_a_part_of_its_budget_however_long_setting_up_took(monkeypat
 
 @pytest.mark.parametrize(("seconds", "set_up"), [(600.0, 60.0), (90.0, 20.0), (100.0, 30.0)])
 def test_a_budget_that_is_not_short_is_not_extended_for_filling(monkeypatch, seconds, set_up):
-    values = ValueCounts(known=1000, missing=1000)
-    clock = planned(seconds, monkeypatch, set_up=set_up, fills="all", values=values)
+    gaps = 1000
+    clock = planned(seconds, monkeypatch, set_up=set_up, fills="all", gaps=gaps)
     assert clock.extension == 0
     assert clock.spent + clock.left + clock.filling <= seconds
 
