@@ -108,7 +108,7 @@ def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):
     monkeypatch.setattr(dataset, "ENTITIES_PER_PART", 7)
     in_files = Data.prepare(schema, spooled(entities), tiny_run(), folder=tmp_path)
     assert in_files.codec.to_json() == in_memory.codec.to_json()
-    assert in_files.values == in_memory.values
+    assert in_files.missing == in_memory.missing
     assert in_files.training.ids == in_memory.training.ids
     everything = torch.arange(len(in_memory.training.ids))
     for batch, expected in zip(
