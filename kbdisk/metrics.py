@@ -188,7 +188,7 @@ def _constant(kind: str, values: Sequence[Any]) -> Constant:
 
 
 def _spacing(kind: str, count: int) -> int:
-    """The distance of the values from which a constant is learnt, of so many."""
+    """The step of the evenly spaced sample from which a constant is learnt, of `count` values."""
     return max(-(-count // KINDS[kind].constant_sample), 1)
 
 

@@ -21,7 +21,7 @@ import pytest
 import rdflib
 import torch
 from judges import graph, quads
-from models import QUICK, calibrated, phones, tiny
+from models import LINES, QUICK, calibrated, phones, tiny
 
 import kbdisk
 from kbdisk.api.complete import fitting_budget, with_text_given
@@ -45,7 +45,6 @@ from kbdisk.training.run import PRESETS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOON = ("--preset", "fast", "--budget", "0.3s")
-FEW = [*range(8), 37]  # lines of the phones that are enough to complete: every property is missing in some
 TESTED: set[str] = set()
 
 
@@ -99,7 +98,7 @@ def few(run, place):
 def keep_few() -> None:
     """Leave a few of the phones."""
     lines = Path("phones.jsonl").read_text().splitlines(keepends=True)
-    Path("phones.jsonl").write_text("".join(lines[n] for n in FEW))
+    Path("phones.jsonl").write_text("".join(lines[place] for place in LINES))
 
 
 @pytest.fixture
@@ -500,7 +499,7 @@ def test_the_format_of_a_target_can_be_named(few):
     assert status == 0
     assert out.startswith("id,name,brand,launch.year")
     few("--out", "done.data", "--to", "jsonl")
-    assert len(Path("done.data").read_text().splitlines()) == len(FEW)
+    assert len(Path("done.data").read_text().splitlines()) == len(LINES)
 
 
 @about("--from")
@@ -578,7 +577,7 @@ def test_an_existing_target_or_sidecar_is_replaced_only_by_force(few):
         Path(name).unlink()
     Path("done.jsonl").write_text("mine")
     assert few("--out", "done.jsonl", "--force")[0] == 0
-    assert len(trees("done.jsonl")) == len(FEW)
+    assert len(trees("done.jsonl")) == len(LINES)
 
 
 @about("--engine", "--workers", "--address")

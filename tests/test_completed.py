@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas
 import pytest
-from models import EXAMPLES, QUICK, calibrated, phones, tiny
+from models import EXAMPLES, LINES, QUICK, calibrated, phones, tiny
 from tables import for_each
 
 import kbdisk
@@ -21,8 +21,6 @@ from kbdisk.errors import ConfigError, KBDiskError, LoadError, SchemaError, Writ
 from kbdisk.evaluation.calibration import Line
 from kbdisk.store.folder import save
 from kbdisk.training.run import PRESETS
-
-FEW = [*range(8), 37]  # lines of the phones: every property is missing in some
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +35,7 @@ def unsure_folder(tmp_path_factory) -> Path:
 def place(tmp_path, monkeypatch, unsure_folder) -> Path:
     """A folder with a few phones and a model of them."""
     lines = (EXAMPLES / "phones.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "phones.jsonl").write_text("".join(lines[n] for n in FEW))
+    (tmp_path / "phones.jsonl").write_text("".join(lines[place] for place in LINES))
     shutil.copytree(unsure_folder, tmp_path / "phones.kbdisk")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -139,7 +137,7 @@ def test_answers_to_each_of_several_sources_hold(place):
         Path(name).write_text("".join(some))
         sources.append(name)
     before = list(kbdisk.complete(sources, model="phones.kbdisk", min_confidence=0.1))
-    proposed = [(one.entity.id, path, value) for one in before[4:] for path, value in one.filled.items()]
+    proposed = [(phone.entity.id, path, value) for phone in before[4:] for path, value in phone.filled.items()]
     id, path, value = next(row for row in proposed if isinstance(row[2].value, str))
     answer = Answer(id, path, value.value, REJECTED)
     reviewed_of("b.jsonl").write_text(json.dumps(answer.to_json()) + "\n")
@@ -349,5 +347,5 @@ def test_a_source_is_read_once_for_all_stages(place, monkeypatch):
     read = type(source).read
     monkeypatch.setattr(type(source), "read", lambda kb: reads.append(kb.name) or read(kb))
     completed = kbdisk.complete(source, model="phones.kbdisk")
-    assert completed.summary.entities == len(FEW)
+    assert completed.summary.entities == len(LINES)
     assert reads == ["phones.jsonl"]

@@ -19,7 +19,7 @@ CPU, MEMORY = "cpu", "memory"  # what phases use: seconds of CPU time, megabytes
 
 
 class Meter:
-    """The CPU seconds since it was made, and the highest memory since then: one meter at a time."""
+    """Measures the CPU seconds and the peak memory since it was made; a new meter ends the one before."""
 
     def __init__(self) -> None:
         self.begun = cpu_seconds()

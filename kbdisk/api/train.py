@@ -257,7 +257,7 @@ def _train_links_alone(
         trained = untrained_model(loaded, schema, run, rules=()).trained
         ids = [schema.id_of(entity) for entity in loaded.entities if schema.class_of(entity)]
         record = Record(loaded.facts(), [], ids, facts={"steps": 0, "best_step": 0, "seconds": 0.0} | dict(known_facts))
-        clock.start(run.train.seconds, watch, 0, {LINKS: Limits(1.0, 0.0, math.inf)})
+        clock.start(run.train.seconds, watch, after={LINKS: Limits(1.0, 0.0, math.inf)})
         seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
         links = links_of(schema, loaded.readings(schema), run, seconds, report, run.train.steps)
         if links is None:

@@ -14,7 +14,7 @@ B entities   T tokens   C classes   q asked tokens of one kind   m of one slot a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -180,15 +180,15 @@ class ExpertGroup:
         """Slot and level, rows (m,) of the asked tokens, and the expert's predictions for them."""
         entity = batch.entity[asked.tokens]
         grouped = by_slot_and_level(batch.slot[asked.tokens], seen.levels[entity])
-        rows_of = {key: rows for key, rows in grouped if key in self.experts}
-        self.announce(seen, {key: entity[rows] for key, rows in rows_of.items()})
-        for key, rows in rows_of.items():
+        predicted = [(key, rows) for key, rows in grouped if key in self.experts]
+        self.announce(seen, ((key, entity[rows]) for key, rows in predicted))
+        for key, rows in predicted:
             prediction = self.experts[key].expert.predict(seen.inputs(entity[rows]))
             prediction, predicted_rows = without_nan(prediction, rows)
             yield key, predicted_rows, prediction
 
-    def announce(self, seen: Seen, rows: Mapping[SlotLevel, Tensor]) -> None:
-        """Which experts will be asked about which entities (m,) of a batch: experts may share work."""
+    def announce(self, seen: Seen, asked: Iterable[tuple[SlotLevel, Tensor]]) -> None:
+        """Prepare for questions to experts, each about entities (m,) of the same batch: experts may share work."""
 
 
 class Sides(NamedTuple):

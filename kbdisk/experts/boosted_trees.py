@@ -330,14 +330,14 @@ class TreeGroup(ExpertGroup):
         seen = super().seen(batch, visible)
         return seen._replace(estimates=EstimatedTable(seen.features, self.estimates))
 
-    def announce(self, seen: Seen, rows: Mapping[SlotLevel, Tensor]) -> None:
-        """The hidden numbers that the trees of all properties will read are imputed column by column."""
+    def announce(self, seen: Seen, asked: Iterable[tuple[SlotLevel, Tensor]]) -> None:
+        """Impute the hidden numbers that the trees of all properties will read column by column."""
         assert isinstance(seen.estimates, EstimatedTable)
         reads = []
-        for key, of_key in rows.items():
+        for key, entities in asked:
             trees = self.experts[key].expert
             assert isinstance(trees, BoostedTrees)
-            reads.append((trees.read_from_estimates, of_key))
+            reads.append((trees.read_from_estimates, entities))
         seen.estimates.announce(reads)
 
 

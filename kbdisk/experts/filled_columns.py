@@ -124,10 +124,10 @@ class FilledColumns:
 
 
 class EstimatedTable:
-    """The numbers that some entities have or lack. A hidden one is imputed when it is first read.
+    """The features of some entities. A hidden number is imputed when it is first read.
 
-    With it all others of its column are imputed that were announced: asking trees about many rows at once is far faster than
-    about few.
+    All hidden numbers of its column whose reading was announced are imputed with it, as trees predict many rows at once far faster
+    than few at a time.
 
     n entities   F features   K columns that are imputed
     """
@@ -148,7 +148,7 @@ class EstimatedTable:
         return EstimatedRows(self, rows, len(self.rounds) - 1)
 
     def announce(self, reads: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Columns (k,) that will be read of the last round, each time with the rows (m,); with what these read of earlier rounds."""
+        """Note which columns (k,) of the last round will be read in which rows (m,), and what their trees read of earlier rounds."""
         read = torch.zeros(self.features.shape[0], len(self.columns), dtype=torch.bool, device=self.features.device)
         for columns, rows in reads:
             read[rows[:, None], self._place[columns]] = True

@@ -390,7 +390,8 @@ def _ask(
             if any(key in group.experts for group in groups) and not (in_rounds and key[1] == USUALLY_VISIBLE):
                 asked_of.append((key, rows))
         for group, of_group in seen:
-            group.announce(of_group, _by_expert(group, of_group, [(key, entity[rows]) for key, rows in asked_of]))
+            entities_of = ((key, entity[rows]) for key, rows in asked_of)
+            group.announce(of_group, (pair for pair in entities_of if _predicts(group, of_group, *pair)))
         for key, rows in asked_of:
             of_rows = entity[rows]
             every = torch.arange(len(rows), device=rows.device)
@@ -415,15 +416,6 @@ def _are_enough(held_out: Mapping[SlotLevel, HeldOutPredictions]) -> bool:
 def _predicts(group: ExpertGroup, seen: Seen, key: SlotLevel, entities: Tensor) -> bool:
     """Whether a group has an expert for some entities (m,) of a batch, which have the same level."""
     return key in group.experts and int(seen.levels[entities[0]]) == key[1]
-
-
-def _by_expert(group: ExpertGroup, seen: Seen, asked: Iterable[tuple[SlotLevel, Tensor]]) -> dict[SlotLevel, Tensor]:
-    """The entities (m,) of a batch that each expert of a group predicts."""
-    by_expert: dict[SlotLevel, list[Tensor]] = defaultdict(list)
-    for key, entities in asked:
-        if _predicts(group, seen, key, entities):
-            by_expert[key].append(entities)
-    return {key: torch.cat(entities) for key, entities in by_expert.items()}
 
 
 def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[HeldOutQuestion]:

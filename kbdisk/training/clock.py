@@ -4,7 +4,7 @@ The budget bounds all of a job: reading, training, measuring the model and, in a
 takes as long as it takes. What then is left is planned:
 
     filling    gaps, in a completion: in proportion to the time of setting up after the source was read, as both look at every
-               value. Where every gap gets a value, each takes a time of its own, too
+               value. Where every gap gets a value, each gap adds to it
     the model  networks, the experts and their weights
     after it   evaluation, trees of presence, calibration, links
 

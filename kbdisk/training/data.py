@@ -219,8 +219,8 @@ def _groups(schema: Schema, entities: Sequence[Entity | Reading]) -> tuple[list[
         values = _compared_values(reading, names)
         if len(values) > MIN_COPIED_PROPERTIES:  # beside the class
             before = seen.setdefault(hash(values), place)
-            earlier = reading if before == place else _reading(schema, entities[before])
-            if earlier is not None and before != place and _compared_values(earlier, names) == values:
+            earlier = _reading(schema, entities[before]) if before != place else None
+            if earlier is not None and _compared_values(earlier, names) == values:
                 join(place_of[earlier.id], place, len(entities))
     most = max(2.0, MAX_GROUP_SHARE * len(entities))
     mutual: nx.Graph[str] = nx.Graph((source, target) for source, target in links if (target, source) in links)

@@ -104,7 +104,7 @@ class Trainer:
         self.validator = Validator(
             self.network, self.ema, data.codec, data.training, self.held_out, run, device, processes
         )
-        # Until an evaluation none are kept, but those to fall back to.
+        # Evaluations keep copies. Before the first one only a network that continues has weights to fall back to.
         self.best: list[Tensor] = [weight.clone() for weight in self.ema.weights] if start else self.ema.weights
         self.balance = self._balance() if self.config.balance else None
         values = run.experts["latent_knn"].values if self.config.seconds is None else None

@@ -34,15 +34,13 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def afresh(folder: Path, source: str) -> None:
-    for one in folder.iterdir():
-        one.unlink()
-    Path(source).write_text(SOURCES[source])
+    put_back(folder, {source: SOURCES[source].encode()})
 
 
 def put_back(folder: Path, files: dict[str, bytes]) -> None:
     """A folder as it was with these files."""
-    for one in folder.iterdir():
-        one.unlink()
+    for file in folder.iterdir():
+        file.unlink()
     for name, data in files.items():
         (folder / name).write_bytes(data)
 
@@ -66,7 +64,7 @@ def at_every_call(
     """The files before a command, after it, and where it failed or ended at one call after the other."""
     go = prepare(folder, source)
     before = contents(folder)
-    assert {*before} == {one.name for one in folder.iterdir()}
+    assert {*before} == {file.name for file in folder.iterdir()}
     with Disk(folder) as disk:
         assert go() == 0
     after = contents(folder)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -128,28 +125,6 @@ def test_a_change_of_a_mapped_array_stays_in_memory(tmp_path):
     growing.append(np.arange(5))
     growing.tensor()[2] = 7
     assert growing.tensor().tolist() == [0, 1, 2, 3, 4]
-
-
-KILLED = """
-import os, signal, sys
-import numpy as np
-from pathlib import Path
-from kbdisk.data.graph import Graph
-from kbdisk.data.parse import Reading
-from kbdisk.data.shards import GrowingArray
-growing = GrowingArray()
-growing.move_to_file(Path(sys.argv[1]))
-growing.append(np.arange(1000))
-growing.tensor()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
-def test_a_killed_process_leaves_no_file(tmp_path):
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
-    assert killed.returncode < 0
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from decimal import Decimal
 
@@ -138,19 +135,3 @@ def test_entities_of_a_file_keep_their_source(tmp_path):
     kb = load(file)
     assert [entity.source for entity in Spool(kb)] == [kb, kb]
     assert list(Spool(kb)) == list(kb)
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from kbdisk.data.spool import Spool
-numbers = Spool(range(10_000), Path(sys.argv[1]))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
-def test_a_killed_process_leaves_no_file(tmp_path):
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
-    assert killed.returncode < 0
-    assert list(tmp_path.iterdir()) == []
