@@ -93,13 +93,11 @@ class Batch:
             needs=place[self.needs[kept[self.needs].all(1)]],
         )
 
-    def of_entities(self, start: int, end: int) -> tuple[Batch, Tensor]:
-        """Only the entities from `start` to before `end`, and which tokens (T,) are theirs."""
-        kept = (self.entity >= start) & (self.entity < end)
-        tokens = self.only(kept)
-        part = replace(
-            tokens, classes=self.classes[start:end], entity=tokens.entity - start, id_hash=self.id_hash[start:end]
-        )
+    def of_entities(self, wanted: Tensor) -> tuple[Batch, Tensor]:
+        """Only the entities that are wanted (B,), and which tokens (T,) are theirs."""
+        kept = wanted[self.entity]
+        tokens, place = self.only(kept), wanted.cumsum(0) - 1
+        part = replace(tokens, classes=self.classes[wanted], entity=place[tokens.entity], id_hash=self.id_hash[wanted])
         return part, kept
 
     def with_values(self, kind: str, rows: Tensor, codes: Tensor) -> Batch:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
@@ -166,7 +167,7 @@ class ExpertGroup:
     def __len__(self) -> int:
         return len(self.slots)
 
-    @property
+    @cached_property
     def slots(self) -> set[int]:
         """The slots that have an expert."""
         return {slot for slot, _ in self.experts}
@@ -307,7 +308,9 @@ class Stacked:
     def __call__(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,) alone."""
         beliefs = self.model(batch, visible, asked, memo)
-        seen = [group.seen(batch, visible) for group in self.groups]
+        asked_slots = set(batch.slot[asked].tolist())
+        groups = [group for group in self.groups if not asked_slots.isdisjoint(group.slots)]
+        seen = [group.seen(batch, visible) for group in groups]
         kinds = {}
         for kind, of_kind in beliefs.kinds.items():
             predictions = [
@@ -315,7 +318,7 @@ class Stacked:
                     (rows, group.experts[key], prediction)
                     for key, rows, prediction in group.predictions(of_kind, batch, of_group)
                 ]
-                for group, of_group in zip(self.groups, seen, strict=True)
+                for group, of_group in zip(groups, seen, strict=True)
             ]
             kinds[kind] = replace(of_kind, belief=combined(kind, of_kind.belief, predictions))
         return replace(beliefs, kinds=kinds)

@@ -225,7 +225,7 @@ class NearestNeighbours:
         distinct, rows = near.rows.unique(return_inverse=True)
         features, weights = self.known.features[self.rows[distinct]], self.weights.sqrt()
         at, keys = (points.float().nan_to_num() * weights for points in (inputs.features, features))
-        exists, visible = near.square.isfinite(), ~inputs.features.isnan()
+        exists, visible = near.square.isfinite(), ~inputs.features.isnan() & (self.weights > 0)
         return kriging.weights(at, keys, rows, exists, scale, wanted, visible)
 
     def with_more(self, known: KnownEntities, rows: Tensor, values: Tensor) -> NearestNeighbours:

@@ -44,6 +44,9 @@ def weights(
     settings = [setting for setting, is_wanted in zip(SETTINGS, wanted.tolist(), strict=True) if is_wanted]
     if not settings:
         return result
+    if visible is not None:
+        columns = visible.any(0)
+        at, keys, visible = at[:, columns], keys[:, columns], visible[:, columns]
     at, keys = at.double(), keys.double()
     neighbours, width = rows.shape[1], keys.shape[1]
     chunk = max(MAX_DISTANCES // (neighbours * max(neighbours, width)), 1)

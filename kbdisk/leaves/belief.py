@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
@@ -128,6 +129,10 @@ class JoinedBelief(SingleStep):
         """(n,) the rank of each code among all of its slot, 1 the best"""
         return self._gathered(lambda belief, rows: belief.ranks(codes[rows]))
 
+    def probs_of(self, codes: Tensor) -> Tensor:
+        """(n, M) the probability of each code to be in a set, 0 for a code that is not a label"""
+        return self._gathered(lambda belief, rows: belief.probs_of(codes[rows]), 0)
+
     def member_logs(self, codes: Tensor) -> Tensor:
         """(n, M) log p of each member of sets, given that it is the only one; NaN for a code that is not a label."""
         return self._gathered(lambda belief, rows: belief.member_logs(codes[rows]), torch.nan)
@@ -142,16 +147,23 @@ class JoinedBelief(SingleStep):
 
     def pick(self, rows: Tensor) -> Belief:
         """The beliefs about some rows; the part itself where all rows are of one."""
-        within = torch.empty(len(self), dtype=torch.long, device=rows.device)  # (n,) where in its part each row is
-        part_number = torch.empty_like(within)
-        for part, part_rows in enumerate(self.rows):
-            within[part_rows] = torch.arange(len(part_rows), device=rows.device)
-            part_number[part_rows] = part
-        within, part_number = within[rows], part_number[rows]
-        places = [(part_number == part).nonzero()[:, 0] for part in range(len(self.parts))]
-        picked = [(place, belief.pick(within[place])) for place, belief in zip(places, self.parts, strict=True)]
-        joined: Belief = join_beliefs([(place, belief) for place, belief in picked if len(place)] or picked[:1])
+        part, within = (place[rows] for place in self._places)
+        numbers = part.unique().tolist() or [0]
+        if len(numbers) == 1:
+            only: Belief = self.parts[numbers[0]].pick(within)
+            return only
+        places = [(part == number).nonzero()[:, 0] for number in numbers]
+        picked = (self.parts[number].pick(within[place]) for number, place in zip(numbers, places, strict=True))
+        joined: Belief = join_beliefs(list(zip(places, picked, strict=True)))
         return joined
+
+    @cached_property
+    def _places(self) -> tuple[Tensor, Tensor]:
+        """(n,) the part that each row is in, and its place there"""
+        part, within = torch.empty((2, len(self)), dtype=torch.long, device=self.rows[0].device)
+        for number, rows in enumerate(self.rows):
+            part[rows], within[rows] = number, torch.arange(len(rows), device=rows.device)
+        return part, within
 
     @property
     def kernels(self) -> int:

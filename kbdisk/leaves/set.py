@@ -275,6 +275,8 @@ def _log_odds(codec: SetCodec) -> Tensor:
 
 MIN_MASS = 1e-6  # of an expert's labels, and of all others together
 MAX_MEMBERSHIP = 0.999  # the probability of a label with all of an expert's mass
+NEGLIGIBLE = 1e-7  # the probability of larger sizes that do not change that of a label
+ROUNDING = 1e-3  # of log probabilities
 MAX_EXTRA_MEMBERS = 8  # beyond the largest size with a probability of its own, that are ever drawn
 
 
@@ -309,10 +311,6 @@ class ConditionalBernoulli:
     @cached_property
     def _sums(self) -> SubsetSums:
         return subset_sums(self.logits, self.longest)
-
-    @cached_property
-    def _totals(self) -> Tensor:
-        return subset_totals(self.logits, self.longest)
 
     def sizes(self, max_size: int) -> Tensor:
         """(n, max_size + 1) log probabilities of the sizes 0, 1, ... max_size"""
@@ -350,12 +348,26 @@ class ConditionalBernoulli:
     def mode(self) -> Tensor:
         """(n, M)"""
         best, order = self.logits.sort(dim=1, descending=True)
-        longest = self.longest
-        likeliest = F.pad(best[:, :longest].cumsum(1), (1, 0))  # (n, longest + 1), the likeliest set of each size
-        size = (self.sizes(longest) + likeliest - self._totals).argmax(1)
+        sizes = self._sizes_of_modes(best)  # (n, R + 1)
+        largest = sizes.shape[1] - 1
+        likeliest = F.pad(best[:, :largest].cumsum(1), (1, 0))  # (n, R + 1), the likeliest set of each size
+        size = (sizes + likeliest - subset_totals(self.logits, largest)).argmax(1)
         rank = torch.arange(best.shape[1], device=best.device)
         chosen = torch.zeros_like(best, dtype=torch.bool).scatter(1, order, rank < size[:, None])
         return codes_of(chosen)
+
+    def _sizes_of_modes(self, best: Tensor) -> Tensor:
+        """(n, R + 1) log probabilities of the sizes that likeliest sets may have, given the log odds in order (n, V).
+
+        A set is at most as likely as its size, and a larger one is left out where it is less likely than the empty set or
+        the likeliest label alone.
+        """
+        sizes = self.sizes(self.longest)
+        if sizes.shape[1] <= 2:
+            return sizes
+        single = sizes[:, 1] + best[:, 0] - best.logsumexp(1)
+        smallest = torch.maximum(sizes[:, 0], single.nan_to_num(nan=-torch.inf))
+        return up_to_last(sizes, sizes >= smallest[:, None] - ROUNDING)
 
     def entropy(self) -> Tensor:
         """(n,) over the sets that are drawn"""
@@ -366,8 +378,22 @@ class ConditionalBernoulli:
 
     @property
     def probs(self) -> Tensor:
-        """(n, V) the probability of each label to be in the set"""
-        return inclusion_probabilities(self.logits, self.sizes(self.longest).log_softmax(1))
+        """(n, V) the probability of each label to be in the set; sizes that hardly any set has are left out"""
+        sizes = self.sizes(self.longest).log_softmax(1)
+        or_larger = sizes.exp().flip(1).cumsum(1).flip(1)  # (n, R + 1) the probability of a size or a larger one
+        return inclusion_probabilities(self.logits, up_to_last(sizes, or_larger > NEGLIGIBLE))
+
+    def probs_of(self, codes: Tensor) -> Tensor:
+        """(n, M) the probability of each code to be in the set; 0 for what is no label.
+
+        The subsets of r labels that have a label are those of r - 1 others, times its odds. So sums over the others suffice.
+        """
+        row, place = (codes >= 0).nonzero().unbind(1)  # (p,)
+        label = codes[row, place][:, None]
+        others = subset_totals(self.logits[row].scatter(1, label, -torch.inf), self.longest)  # (p, R + 1)
+        given_size = (self.logits[row].gather(1, label) + others[:, :-1] - others[:, 1:]).sigmoid()  # (p, R)
+        sizes = self.sizes(self.longest).softmax(1)[row, 1:]
+        return self.logits.new_zeros(codes.shape).index_put_((row, place), (sizes * given_size).sum(1))
 
     def member_logs(self, codes: Tensor) -> Tensor:
         """(n, M) log p of each member, if there is a single one; NaN for what is no label."""
@@ -426,6 +452,10 @@ class IndependentBernoulli:
     def probs(self) -> Tensor:
         """(n, V)"""
         return self.logits.sigmoid()
+
+    def probs_of(self, codes: Tensor) -> Tensor:
+        """(n, M) the probability of each code to be in the set; 0 for what is no label."""
+        return self.probs.gather(1, codes.clamp(min=0)).masked_fill(codes < 0, 0)
 
     def member_logs(self, codes: Tensor) -> Tensor:
         """(n, M) log p of each member, if there is a single one; NaN for what is no label."""
@@ -486,6 +516,7 @@ def _binary_entropy(probability: Tensor) -> Tensor:
 # ---------------------------------------------------------------- sums over subsets
 
 LOG_ZERO = -1e30  # finite, so that gradients are
+MAX_SHIFT = 300.0  # of a log, so that its exponential is far from overflow
 
 
 class SubsetSums(NamedTuple):
@@ -513,15 +544,20 @@ def subset_totals(logits: Tensor, max_members: int) -> Tensor:
 
     The totals of `subset_sums` alone, several times as fast: sums of odds in double precision, not of their logs. Labels are
     sorted, the likeliest first, and the sums over subsets of r labels are divided by the odds of the r-th label and by the
-    total of r - 1. So a total is at least one over the number of subsets, whatever the scale, and does not underflow.
+    total of r - 1. So a total is at least one over the number of subsets, whatever the scale, and does not underflow. The odds
+    are computed again only where those of the r-th label are much lower than the last time.
     """
     logs = F.pad(logits, (0, max(max_members - logits.shape[1], 0)), value=-torch.inf)
     logs = logs.double().clamp(min=LOG_ZERO).sort(dim=1, descending=True).values
     totals = [logs.new_zeros(len(logs), 1)]
     before = torch.ones_like(logs)  # (n, V - r + 1) by label: over subsets of those before it
+    unit = logs[:, :1]
+    odds = (logs - unit).exp()  # (n, V) in units
     for r in range(max_members):
         rth = logs[:, r : r + 1]
-        cumulated = ((logs[:, r:] - rth).exp() * before).cumsum(1)  # (n, V - r) by the last label of a subset
+        if bool((unit - rth > MAX_SHIFT).any()):
+            unit, odds = rth, (logs - rth).clamp(max=0).exp()
+        cumulated = (odds[:, r:] * before).cumsum(1) * (unit - rth).exp()  # (n, V - r) by the last label of a subset
         total = cumulated[:, -1:]
         totals.append(totals[-1] + rth + total.log())
         before = cumulated[:, :-1] / total
@@ -571,6 +607,8 @@ def inclusion_probabilities(logits: Tensor, sizes: Tensor) -> Tensor:
     """
     if sizes.shape[1] == 1:  # the empty subset alone
         return torch.zeros_like(logits)
+    if sizes.shape[1] == 2:
+        return (sizes[:, 1:].exp() * logits.softmax(1)).nan_to_num()
     with torch.enable_grad():
         log_odds = logits.detach().requires_grad_()
         total = subset_totals(log_odds, sizes.shape[1] - 1)
@@ -591,6 +629,12 @@ def draw_subsets(sums: SubsetSums, sizes: Tensor, generator: torch.Generator | N
             chosen[unfinished] = chosen[unfinished].scatter(1, member, True)
             bound[unfinished] = member
     return chosen
+
+
+def up_to_last(sizes: Tensor, wanted: Tensor) -> Tensor:
+    """(n, R + 1) the columns of sizes (n, S) up to the last one that some row wants (n, S); at least the first."""
+    columns = wanted.any(0).nonzero()[:, 0].tolist()
+    return sizes[:, : max(columns, default=0) + 1]
 
 
 def _shifted(cumulated: Tensor) -> Tensor:

@@ -80,7 +80,9 @@ def loss(
     size = max(batch.size, 1)
     share, bound = OBJECTIVES[objective](batch, hidden), _bound(batch, hidden)  # (T,) of each token in the total
     if entities is not None:
-        batch, kept = batch.of_entities(*entities)
+        wanted = torch.zeros_like(batch.classes, dtype=torch.bool)
+        wanted[slice(*entities)] = True
+        batch, kept = batch.of_entities(wanted)
         hidden, share, bound = hidden.only(kept), share[kept], bound[kept]
     beliefs = model(batch, hidden.visible, hidden.asked)
     nats = -beliefs.log_prob(batch).where(hidden.asked, 0)  # (T,)
@@ -186,19 +188,28 @@ def revealing(
     else:
         passes = rank_by_key(batch, batch.asked, order[batch.slot], _single_tokens(batch))[0] // leap
     memo: Memo = {}
+    part, places = (
+        batch,
+        _single_tokens(batch),
+    )  # the entities that are left, and where their tokens (t,) are in the batch
     for turn in count():
-        asked = batch.asked
+        asked = part.asked
         if not bool(asked.any()):
             return
-        unfinished = torch.zeros_like(batch.classes, dtype=torch.bool).index_fill_(0, batch.entity[asked], True)  # (B,)
-        visible = batch.known & ~over_asked_links & unfinished[batch.entity]  # finished entities cost nothing
-        believe = first.pick if turn == 0 and first is not None else partial(model, batch, visible, memo=memo)
-        chosen = believe(asked if passes is None else asked & (passes <= turn))
+        unfinished = torch.zeros_like(part.classes, dtype=torch.bool).index_fill_(0, part.entity[asked], True)
+        if (turn or first is None) and 2 * int(unfinished.sum()) <= part.size:
+            part, kept = part.of_entities(unfinished)
+            places, asked, unfinished, memo = places[kept], asked[kept], unfinished[unfinished], {}
+        visible = part.known & ~over_asked_links[places] & unfinished[part.entity]  # finished entities cost nothing
+        believe = first.pick if turn == 0 and first is not None else partial(model, part, visible, memo=memo)
+        chosen = believe(asked if passes is None else asked & (passes[places] <= turn))
         if passes is None:
-            chosen = _most_certain(batch, chosen, leap, scale)
-        drawn = chosen.sample(temperature, generator) if say is None else say(chosen)
+            chosen = _most_certain(part, chosen, leap, scale)
+        in_batch = chosen.moved_to(places, batch)
+        drawn = in_batch.sample(temperature, generator) if say is None else say(in_batch)
         for kind, codes in drawn.items():
-            batch = batch.with_values(kind, chosen.kinds[kind].rows, codes)
+            batch = batch.with_values(kind, in_batch.kinds[kind].rows, codes)
+            part = part.with_values(kind, chosen.kinds[kind].rows, codes)
         yield batch
 
 

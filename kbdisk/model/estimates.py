@@ -137,11 +137,12 @@ def probability(belief: Any, codes: Tensor) -> Tensor:
 
 def expected_precision(belief: Any, codes: Tensor) -> Tensor:
     """(q,) the expected share of the stated members that are right; of an empty set the probability that it is empty."""
-    is_member = codes >= 0
-    probabilities = belief.probs.gather(1, codes.clamp(min=0)).where(is_member, 0)
-    return torch.where(
-        is_member.any(1), probabilities.sum(1) / is_member.sum(1).clamp(min=1), belief.log_prob(codes).exp()
-    )
+    members = (codes >= 0).sum(1)
+    precision: Tensor = belief.probs_of(codes).sum(1) / members.clamp(min=1)
+    empty = (members == 0).nonzero()[:, 0]
+    if len(empty):
+        precision[empty] = belief.pick(empty).log_prob(codes[empty]).exp()
+    return precision
 
 
 def decode_codes(codec: Codec, slots: Tensor, codes: Tensor) -> list[Any]:

@@ -167,6 +167,9 @@ def test_mode_entropy_and_chances_of_labels_are_those_of_enumeration(build):
         torch.testing.assert_close(belief.entropy()[0], -(log_prob.exp() * log_prob).sum(), atol=1e-4, rtol=1e-4)
         chances = [log_prob[[label in members for members in sets]].exp().sum() for label in range(LABELS)]
         torch.testing.assert_close(belief.probs[0], torch.stack(chances), atol=1e-5, rtol=1e-4)
+        codes = torch.tensor([[2, -1, 0, -2]])
+        of_codes = torch.stack([chances[2], torch.tensor(0.0), chances[0], torch.tensor(0.0)])
+        torch.testing.assert_close(belief.probs_of(codes)[0], of_codes, atol=1e-5, rtol=1e-4)
 
 
 def test_no_label_is_in_the_empty_set():

@@ -372,9 +372,10 @@ class Watched(Table):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.asked, self.visible, self.memos = [], [], []
+        self.batches, self.asked, self.visible, self.memos = [], [], [], []
 
     def __call__(self, batch: Batch, visible, asked, memo=None) -> Beliefs:
+        self.batches.append(batch)
         self.asked.append(asked)
         self.visible.append(visible)
         self.memos.append(memo)
@@ -387,10 +388,24 @@ def test_entities_that_are_done_are_neither_shown_nor_asked_again():
     model, batch = Watched(world), batch_of(world.draw(3), known)
     reveal(model, batch)
     busy = [
-        set(batch.entity[asked | visible].tolist()) for asked, visible in zip(model.asked, model.visible, strict=True)
+        set(batch.entity[asked | visible].tolist())
+        for batch, asked, visible in zip(model.batches, model.asked, model.visible, strict=True)
     ]
-    assert busy == [{0, 1}, {1}, {1}]
+    assert busy == [{0, 1}, {0}, {0}]
+    assert [batch.size for batch in model.batches] == [3, 1, 1]
     assert [int(asked.sum()) for asked in model.asked] == [2, 1, 1]
+
+
+@for_each("order", ["certain", "given"])
+def test_an_entity_is_filled_as_it_would_be_alone(order):
+    world = World(SIZES[2])
+    model, batch = Table(world), asking(world, 12)
+    together = reveal(model, batch, order=order, temperature=0)
+    for entity in range(batch.size):
+        wanted = torch.arange(batch.size) == entity
+        alone = reveal(model, batch.of_entities(wanted)[0], order=order, temperature=0)
+        assert torch.equal(together.of_entities(wanted)[0].values["category"], alone.values["category"])
+        assert alone.known.all()
 
 
 def test_one_memo_serves_all_passes_of_one_reveal():
