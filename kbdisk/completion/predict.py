@@ -35,7 +35,7 @@ from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.completion.truncation import truncate
 from kbdisk.completion.unique_pairs import UniquePairs, labelled_entities
 from kbdisk.data import Codec
-from kbdisk.data.dataset import CHUNK, Batch, batches
+from kbdisk.data.dataset import Batch, batches
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
@@ -56,6 +56,7 @@ from kbdisk.schemas.schema import Schema
 from kbdisk.training.trained import Trained
 
 ENTITIES_IN_MEMORY = 500
+MAX_TOKENS = 16384  # of a batch, about: small operations take most of the time
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of an asked token: beliefs take the most memory
 SEED_SALT = 1  # so that no seed is one of training's
 MIN_PART_PRESENCE = 0.5  # of a month or a day that is predicted with its year
@@ -166,7 +167,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             encoded.append(entity)
             encoding.add(entity.reading)
         tokens = encoding.tokens().to(self.trained.device)
-        size = max(CHUNK // (1 + self.config.draws), CHUNK // 16)
+        size = max(MAX_TOKENS // (1 + self.config.draws), MAX_TOKENS // 16)
         cost = torch.where(tokens.known, GIVEN_COST, 1.0)
         costs = cost.new_zeros(len(tokens)).index_add_(0, tokens.owner, cost)
         for places, batch in batches(tokens, size, costs=costs):

@@ -28,6 +28,7 @@ from kbdisk.styles.habits import Habit
 from kbdisk.styles.kinds import is_same, no_place, style_of, tolerance
 
 MAX_OBSERVED_VALUES = 2000  # of a property that is filled in its own source
+MAX_REMEMBERED = 1 << 16  # written values
 MAX_OBSERVED_OF_ALL = 500  # of each property of a model, which fills other sources in the form of most values
 NO_HABIT = Habit()
 
@@ -153,12 +154,14 @@ class Styles:
 class SourceStyles:
     """The styles of a source. It places values as the result of `Styles.learn` does.
 
-    A property's style is learnt when a value is first placed there: most completions write values of few properties.
+    A property's style is learnt when a value is first placed there: most completions write values of few properties. What
+    a value is written as where nothing stands is remembered, as many entities get the same label.
     """
 
     def __init__(self, schema: Schema, entities: Sequence[Entity]) -> None:
         self.schema, self.entities = schema, entities
         self._of_property: dict[tuple[str, Path], Styles] = {}  # by class and path
+        self._written: dict[tuple[str, Path, bool, str], Put] = {}  # by class, path, source and value
 
     def place(self, entity: Entity, path: Path, value: Any) -> Put:
         """Raw values by their paths in an entity as it was read; see `Styles.place`."""
@@ -168,7 +171,17 @@ class SourceStyles:
         key = entity_class.name, path
         if key not in self._of_property:
             self._of_property[key] = self._learn(entity_class, path)
-        return self._of_property[key].place(entity, path, value)
+        place = self._of_property[key].place
+        if _raw_at(entity.tree, path) is not None:
+            return place(entity, path, value)
+        known = *key, bool(getattr(entity.source, "adds_beside", False)), repr(value)
+        put = self._written.get(known)
+        if put is None:
+            put = place(entity, path, value)
+            is_single = not any(isinstance(raw, list | dict) for raw in put.values())
+            if is_single and len(self._written) < MAX_REMEMBERED:
+                self._written[known] = put
+        return dict(put)
 
     def _learn(self, entity_class: Class, path: Path) -> Styles:
         """The styles of one property.

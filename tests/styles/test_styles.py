@@ -204,6 +204,16 @@ def test_each_class_has_its_own_habits():
     assert styles.place(Entity("c", {}, ("B",)), P, Date(2011)) == {P: {"year": 2011}}
 
 
+def test_what_was_written_once_is_written_again_where_the_value_is_the_same_and_nothing_is_given():
+    schema = of_one_class({P: Property(Category())})
+    styles = SourceStyles(schema, [Entity("a", {"p": True}), Entity("b", {"p": "True"})])
+    written = [styles.place(Entity(id), P, value)[P] for id, value in [("c", True), ("d", "True"), ("e", True)]]
+    assert [repr(raw) for raw in written] == ["True", "'True'", "True"]
+    assert styles.place(Entity("f", {"p": True}), P, True) == {}
+    with pytest.raises(ValueError, match="would change"):
+        styles.place(Entity("g", {"p": "True"}), P, True)
+
+
 def test_values_that_do_not_fit_teach_nothing():
     assert placed(Number(), ["n/a", "unknown", 5], 7) == {P: 7}
     assert placed(Day(), ["long ago", "nan", None, NOVALUE, 1999], Date(2011)) == {P: 2011}
