@@ -1,6 +1,6 @@
 """Predict: values and confidences for the gaps of a plan, by the network and the experts. Nothing is decided here.
 
-Entities are read some hundred at a time and predicted in batches. For each batch a first pass of the network has the presence of
+Entities are read some at a time and predicted in batches. For each batch a first pass of the network has the presence of
 each gap that may be written, and one about the gaps that presence does not rule out has the confidence of each value, from the given values alone.
 Where all gaps are filled these are one pass. Then values are predicted pass by pass. By default the first of these passes has
 all but the later parts of composites.
@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
-from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -55,7 +54,7 @@ from kbdisk.schemas.composites.quantity import UNIT, VALUE, Quantity
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.trained import Trained
 
-ENTITIES_IN_MEMORY = 500
+CHUNK_ENTITIES, CHUNK_GAPS = 2000, 8192  # that are read before they are predicted, at most
 MAX_TOKENS = 16384  # of a batch, about: small operations take most of the time
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of an asked token: beliefs take the most memory
 SEED_SALT = 1  # so that no seed is one of training's
@@ -123,8 +122,8 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         )
         consistency = Consistency(self.schema, self.shapes, self.plan.entities)
         total = self.plan.total if self.watch is not None else 0
-        rest, done, batch_number = iter(self.plan), 0, 0
-        while chunk := list(islice(rest, ENTITIES_IN_MEMORY)):
+        done, batch_number = 0, 0
+        for chunk in self._chunks():
             predicted: dict[Gap, Prediction] = {}
             for batch, in_batch in self._batches(list(self._asked(chunk))):
                 ids = [asked.reading.id for asked in in_batch]
@@ -139,6 +138,19 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             done += len(chunk)
             if self.watch is not None:
                 self.watch(done, total)
+
+    def _chunks(self) -> Iterator[list[Planned]]:
+        """The entities of the plan, some at a time: as many as make a batch or two."""
+        chunk: list[Planned] = []
+        gaps = 0
+        for planned in self.plan:
+            chunk.append(planned)
+            gaps += len(planned.gaps)
+            if len(chunk) == CHUNK_ENTITIES or gaps >= CHUNK_GAPS:
+                yield chunk
+                chunk, gaps = [], 0
+        if chunk:
+            yield chunk
 
     def _asked(self, chunk: Iterable[Planned]) -> Iterator[AskedEntity]:
         """The entities of which the model is asked for some gap."""

@@ -543,9 +543,8 @@ def subset_totals(logits: Tensor, max_members: int) -> Tensor:
     """(n, R + 1) the log of the sum over all subsets of r labels with these log odds (n, V), finite or -inf; LOG_ZERO or less for fewer labels.
 
     The totals of `subset_sums` alone, several times as fast: sums of odds in double precision, not of their logs. Labels are
-    sorted, the likeliest first, and the sums over subsets of r labels are divided by the odds of the r-th label and by the
-    total of r - 1. So a total is at least one over the number of subsets, whatever the scale, and does not underflow. The odds
-    are computed again only where those of the r-th label are much lower than the last time.
+    sorted, the likeliest first, and the sums over subsets of r labels are divided by the total of r - 1 and by a unit, which
+    is not much larger than the odds of the r-th label. So no total underflows, whatever the scale.
     """
     logs = F.pad(logits, (0, max(max_members - logits.shape[1], 0)), value=-torch.inf)
     logs = logs.double().clamp(min=LOG_ZERO).sort(dim=1, descending=True).values
@@ -557,9 +556,9 @@ def subset_totals(logits: Tensor, max_members: int) -> Tensor:
         rth = logs[:, r : r + 1]
         if bool((unit - rth > MAX_SHIFT).any()):
             unit, odds = rth, (logs - rth).clamp(max=0).exp()
-        cumulated = (odds[:, r:] * before).cumsum(1) * (unit - rth).exp()  # (n, V - r) by the last label of a subset
+        cumulated = (odds[:, r:] * before).cumsum(1)  # (n, V - r) by the last label of a subset
         total = cumulated[:, -1:]
-        totals.append(totals[-1] + rth + total.log())
+        totals.append(totals[-1] + unit + total.log())
         before = cumulated[:, :-1] / total
     return torch.cat(totals, 1).to(logits.dtype)
 
