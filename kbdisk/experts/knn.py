@@ -57,6 +57,7 @@ from kbdisk.model.optimizers import AdamW, linear_decay
 KNN_KINDS = ("number", "category", "link")
 STEEPNESSES = (0.5, 1.0, 2.0, 4.0)  # of weights, in parts of the steepness with which the metric was fitted
 NUMBER_PREDICTORS = len(STEEPNESSES) + len(kriging.SETTINGS) + 1  # the last: the mean of all known values
+KRIGING_NEIGHBOURS = 32  # of the nearest, that kriging is among
 SCALE_NEIGHBOUR = 8  # the lengths of kriging are in parts of the distance to this neighbour
 MAX_DISTANCES = 1 << 22  # or features of neighbours, computed at once
 MIN_SCALE = 1e-6  # of a squared distance
@@ -208,8 +209,12 @@ class NearestNeighbours:
         Without a neighbour all predict the mean.
         """
         numbers, mean = self.values[near.rows], self._means(near)[:, None]  # (m, K), (m, 1)
-        weights = [softmax_weights(near), self._kriging(inputs, near, wanted[len(STEEPNESSES) : -1])]
-        predictions = [torch.einsum("mek,mk->me", of_predictors, numbers - mean) + mean for of_predictors in weights]
+        nearest = near._replace(rows=near.rows[:, :KRIGING_NEIGHBOURS], square=near.square[:, :KRIGING_NEIGHBOURS])
+        weights = [softmax_weights(near), self._kriging(inputs, nearest, wanted[len(STEEPNESSES) : -1])]
+        predictions = [
+            torch.einsum("mek,mk->me", of_predictors, (numbers - mean)[:, : of_predictors.shape[2]]) + mean
+            for of_predictors in weights
+        ]
         within_known = torch.cat(predictions, 1).clamp(self.values.min(), self.values.max())  # kriging extrapolates
         return torch.cat([within_known, mean], 1)
 
