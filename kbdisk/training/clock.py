@@ -28,7 +28,7 @@ from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
 
 WEIGHTS_SHARE = 0.15  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
-MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts are fitted before the networks
+MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts may be fitted before the networks
 FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up
 SECONDS_OF_GAP = 0.0006  # of predicting and writing a value on one core, where every gap gets one
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
@@ -73,6 +73,7 @@ class Clock:
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
+        self.experts_come_first = False  # experts are fitted before the networks
         self.shares: Mapping[str, float] = {}
         self.kept: Mapping[str, float] = {}  # of its planned time, that a stage of training has in any case
         self.after: Mapping[str, Limits] = {}
@@ -128,8 +129,13 @@ class Clock:
         # without weights all experts are lost
         self.kept = {WEIGHTS: 1.0} | {name: kind.kept_share for name, kind in stacked.items()}
 
+    def put_experts_first(self, run: Run) -> None:
+        """Plan anew, with the experts before the networks."""
+        self.experts_come_first = True
+        self.plan(run)
+
     @property
-    def experts_come_first(self) -> bool:
+    def is_long(self) -> bool:
         """Whether there is time enough to fit experts before the networks."""
         return self.for_training is not None and self.for_training >= MIN_SECONDS_EXPERTS_FIRST
 

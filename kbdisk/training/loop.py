@@ -52,6 +52,7 @@ from kbdisk.training.validation import FinalTask, Progress, State, ValidationLos
 
 MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
 PROBED_PARTS = 16, 4  # one in so many entities of the first step
+DOUBT = 0.5  # of the time for steps: where the least steps take more, they may turn out too many
 PROBES = 2  # of each part: the first time includes work that is done once
 CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
 SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
@@ -227,22 +228,29 @@ class Trainer:
         enough = min(MIN_STEPS, self.config.steps or MIN_STEPS)
         return enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
 
+    def may_be_given_up(self) -> bool:
+        """Whether steps may turn out too slow for the budget: the least of them take half of the time for steps, or more."""
+        least = self._least_steps
+        if not least or self.config.seconds is None:
+            return False
+        return self._has_no_time_for_steps() or self.schedule.are_too_slow(self._seconds_of_part(1), least, DOUBT)
+
     def _has_no_time_for_steps(self) -> bool:
         """Whether the least steps would take too long by far even if each took as long as a part of the first."""
         least = self._least_steps
         if not least or self.config.seconds is None:
             return False
+        return any(self.schedule.are_too_slow(self._seconds_of_part(part), least) for part in PROBED_PARTS)
+
+    def _seconds_of_part(self, part: int) -> float:
+        """The seconds of the gradient of one in so many entities of the first step."""
         self.network.train()
-        entities = self.entities_of(0)
-        for part in PROBED_PARTS:
-            seconds = math.inf
-            for _ in range(PROBES):
-                begun = time.monotonic()
-                self.gradients.compute(entities[::part], self._loss)
-                seconds = min(seconds, self._shared_seconds(time.monotonic() - begun))
-            if self.schedule.are_too_slow(seconds, least):
-                return True
-        return False
+        entities, seconds = self.entities_of(0)[::part], math.inf
+        for _ in range(PROBES):
+            begun = time.monotonic()
+            self.gradients.compute(entities, self._loss)
+            seconds = min(seconds, self._shared_seconds(time.monotonic() - begun))
+        return seconds
 
     def _time_step(self, seconds: float) -> None:
         """Record the seconds of a step; after enough steps plan the tasks after the last step, and convert the budget to steps."""

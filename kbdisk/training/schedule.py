@@ -190,10 +190,10 @@ class Schedule:
         times = self.state.timing
         return len(times) >= MIN_TIMED_HOPELESS and self.are_too_slow(min(times[1:]), least)
 
-    def are_too_slow(self, step: float, least: int) -> bool:
-        """Whether steps that each take so many seconds, or longer, are too slow by far for the `least` useful ones."""
+    def are_too_slow(self, step: float, least: int, factor: float = HOPELESS_FACTOR) -> bool:
+        """Whether the `least` useful steps, of so many seconds each, take more than the time for steps by a factor."""
         seconds = self.config.seconds
-        return seconds is not None and least * step > HOPELESS_FACTOR * MIN_STEPS_SHARE * seconds
+        return seconds is not None and least * step > factor * MIN_STEPS_SHARE * seconds
 
     def is_timed(self, seconds: float, least: int = 0) -> bool:
         """Record the seconds of a step; whether the budget can be converted to a number of steps now, which happens once.

@@ -115,10 +115,12 @@ def train(
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)
-    if experts.come_first:
-        experts.fit()
     begun = time.monotonic()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
+        if experts.may_come_first and not _may_be_given_up(data, experts, starts, processes):
+            clock.put_experts_first(run)
+            experts.fit()
+            begun = time.monotonic()
         trainers, members = _networks(
             run,
             data,
@@ -195,7 +197,8 @@ class Experts:
     """The experts of a run: fitted to training entities, weighed beside the networks, then refitted to all entities.
 
     With some minutes for training they are fitted before the networks, which have all the time that the experts leave. A
-    shorter training begins with the network: one that cannot take enough steps leaves its time to the experts.
+    shorter training begins with the network, and so does a longer one whose network may be given up: one that cannot take
+    enough steps leaves its time to the experts.
     """
 
     def __init__(self, run: Run, data: Data, device: torch.device, clock: Clock) -> None:
@@ -204,9 +207,9 @@ class Experts:
         self.candidates: dict[str, Candidates] = {}
 
     @property
-    def come_first(self) -> bool:
-        """Whether they are fitted before the networks."""
-        return self.are_used and self.clock.experts_come_first
+    def may_come_first(self) -> bool:
+        """Whether there is time enough to fit them before the networks."""
+        return self.are_used and self.clock.is_long
 
     @property
     def seconds_for_networks(self) -> float | None:
@@ -243,7 +246,7 @@ class Experts:
         if not self.are_used:
             return trained
         clock.plan(run, are_silent=are_silent)
-        if not self.come_first:
+        if not clock.experts_come_first:
             self.fit()
         seconds, report = clock.stage(WEIGHTS, "weighing")
         generator = torch.Generator(self.sides.training.slot.device).manual_seed(run.seed)
@@ -274,6 +277,14 @@ class Experts:
             )
             trained = trained.with_experts(**{name: answers})
         return trained
+
+
+def _may_be_given_up(data: Data, experts: Experts, starts: Sequence[DiSK], processes: Processes) -> bool:
+    """Whether the first network may turn out too slow for its time. One process alone cannot time the steps of several."""
+    if processes.size > 1:
+        return False
+    own = network_runs(experts.run, experts.seconds_for_networks)[0]
+    return Trainer(data, own, experts.device, starts[0] if starts else None).may_be_given_up()
 
 
 MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: few of them can take enough steps in it

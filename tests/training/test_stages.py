@@ -21,6 +21,7 @@ from kbdisk.store.folder import open_folder, save
 from kbdisk.training import clock as clocks
 from kbdisk.training import loop
 from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
+from kbdisk.training.data import Data
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
 from kbdisk.training.train import Keeping, network_runs, planned_run, train
@@ -60,6 +61,8 @@ def planned(
     clock.spent, clock.read = set_up, set_up / 3
     clock.start(seconds, lambda progress: None, gaps, after)
     clock.plan(run(seconds))
+    if clock.is_long:
+        clock.put_experts_first(run(seconds))
     return clock
 
 
@@ -252,6 +255,14 @@ def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
     assert clock.spent > 1000
 
 
+@pytest.mark.parametrize(("step", "may_be"), [(0.01, False), (0.015, False), (0.025, True), (10.0, True)])
+def test_a_network_may_be_given_up_where_a_hundred_steps_take_half_of_the_time_for_steps(monkeypatch, step, may_be):
+    wanted = run(10.0, validation=0.2)  # of which four seconds are for steps, at least
+    trainer = loop.Trainer(Data.prepare(SCHEMA, known(80), wanted), wanted, torch.device("cpu"))
+    monkeypatch.setattr(trainer, "_seconds_of_part", lambda part: step)
+    assert trainer.may_be_given_up() == may_be
+
+
 def test_networks_take_no_steps_where_experts_have_used_up_the_budget(monkeypatch):
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0)
     monkeypatch.setattr(Clock, "seconds", lambda clock, name: 0.0 if name == NETWORKS else 1.0)
@@ -284,10 +295,15 @@ def test_a_network_without_time_is_narrow_where_its_width_was_left_open(monkeypa
     assert all(map(torch.equal, again.network.parameters(), trained.network.parameters()))
 
 
-@pytest.mark.parametrize(("first", "begins"), [(0.0, "expert"), (1e9, "network")])
-def test_experts_come_first_where_the_budget_is_long(monkeypatch, first, begins):
+@pytest.mark.parametrize(
+    ("first", "may_be_given_up", "begins"), [(0.0, False, "expert"), (0.0, True, "network"), (1e9, False, "network")]
+)
+def test_experts_come_first_where_the_budget_is_long_and_the_network_fits_it(
+    monkeypatch, first, may_be_given_up, begins
+):
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", first)
     monkeypatch.setattr(loop, "MIN_STEPS", 0)  # the network is not given up, on any machine
+    monkeypatch.setattr(loop.Trainer, "may_be_given_up", lambda trainer: may_be_given_up)
     seen: list[str] = []
     trained = train(
         SCHEMA,
