@@ -115,12 +115,11 @@ def train(
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)
+    if experts.may_come_first and not _may_be_given_up(data, experts, starts, processes):
+        clock.put_experts_first(run)
+        experts.fit()
     begun = time.monotonic()
     with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
-        if experts.may_come_first and not _may_be_given_up(data, experts, starts, processes):
-            clock.put_experts_first(run)
-            experts.fit()
-            begun = time.monotonic()
         trainers, members = _networks(
             run,
             data,
@@ -284,7 +283,8 @@ def _may_be_given_up(data: Data, experts: Experts, starts: Sequence[DiSK], proce
     if processes.size > 1:
         return False
     own = network_runs(experts.run, experts.seconds_for_networks)[0]
-    return Trainer(data, own, experts.device, starts[0] if starts else None).may_be_given_up()
+    with torch.random.fork_rng(), within_memory(own.train.batch, own.model.width):
+        return Trainer(data, own, experts.device, starts[0] if starts else None).may_be_given_up()
 
 
 MIN_SECONDS_LEFT = 0.1  # of a budget that experts have used up, for networks: few of them can take enough steps in it
