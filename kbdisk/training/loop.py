@@ -50,7 +50,7 @@ from kbdisk.training.run import Run
 from kbdisk.training.schedule import Schedule
 from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
-MIN_STEPS = 100  # with fewer a network is of little use, and experts get its time
+MIN_STEPS = 150  # with fewer a network is of little use, and experts get its time
 PROBED_PARTS = 16, 4  # one in so many entities of the first step
 DOUBT = 0.5  # of the time for steps: where the least steps take more, they may turn out too many
 PROBES = 2  # of each part: the first time includes work that is done once
