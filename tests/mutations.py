@@ -142,7 +142,7 @@ MUTATIONS = [
     mutation("absent properties count as recorded", "kbdisk/model/diffusion.py",
              "(~absent).to(logits.dtype), weight", "absent.to(logits.dtype), weight", "tests/model/test_diffusion.py", "tests/model/test_network.py"),
     mutation("what is drawn of a link's evidence is that of the true link", "kbdisk/model/diffusion.py",
-             "visible = batch.known & ~over_asked_links & ", "visible = batch.known & ", "tests/model/test_diffusion.py", "tests/model", "tests/test_sampling.py"),
+             "visible = part.known & ~over_asked_links[places] & ", "visible = part.known & ", "tests/model/test_diffusion.py", "tests/model", "tests/test_sampling.py"),
     mutation("the exact likelihood forgets how many orders there are", "kbdisk/model/likelihood.py",
              ".logsumexp(1) - math.log(len(last))", ".logsumexp(1)", "tests/model/test_likelihood.py"),
     # ------------------------------------------------------------ experts
