@@ -188,10 +188,7 @@ def revealing(
     else:
         passes = rank_by_key(batch, batch.asked, order[batch.slot], _single_tokens(batch))[0] // leap
     memo: Memo = {}
-    part, places = (
-        batch,
-        _single_tokens(batch),
-    )  # the entities that are left, and where their tokens (t,) are in the batch
+    part, places = batch, _single_tokens(batch)  # the entities that are left; (t,) the places of their tokens
     for turn in count():
         asked = part.asked
         if not bool(asked.any()):
