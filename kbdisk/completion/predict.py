@@ -1,6 +1,6 @@
 """Predict: values and confidences for the gaps of a plan, by the network and the experts. Nothing is decided here.
 
-Entities are read some at a time and predicted in batches. For each batch a first pass of the network has the presence of
+Entities are read in chunks and predicted in batches. For each batch a first pass of the network has the presence of
 each gap that may be written, and one about the gaps that presence does not rule out has the confidence of each value, from the given values alone.
 Where all gaps are filled these are one pass. Then values are predicted pass by pass. By default the first of these passes has
 all but the later parts of composites.
@@ -140,7 +140,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
                 self.watch(done, total)
 
     def _chunks(self) -> Iterator[list[Planned]]:
-        """The entities of the plan, some at a time: as many as make a batch or two."""
+        """The entities of the plan in chunks, each of a batch or two."""
         chunk: list[Planned] = []
         gaps = 0
         for planned in self.plan:

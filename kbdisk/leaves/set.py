@@ -275,7 +275,6 @@ def _log_odds(codec: SetCodec) -> Tensor:
 
 MIN_MASS = 1e-6  # of an expert's labels, and of all others together
 MAX_MEMBERSHIP = 0.999  # the probability of a label with all of an expert's mass
-NEGLIGIBLE = 1e-7  # the probability of larger sizes that do not change that of a label
 ROUNDING = 1e-3  # of log probabilities
 MAX_EXTRA_MEMBERS = 8  # beyond the largest size with a probability of its own, that are ever drawn
 
@@ -359,15 +358,16 @@ class ConditionalBernoulli:
     def _sizes_of_modes(self, best: Tensor) -> Tensor:
         """(n, R + 1) log probabilities of the sizes that likeliest sets may have, given the log odds in order (n, V).
 
-        A set is at most as likely as its size, and a larger one is left out where it is less likely than the empty set or
-        the likeliest label alone.
+        A set is at most as likely as its size. So large sizes are left out that are less likely than the empty set, or than
+        the likeliest single label.
         """
         sizes = self.sizes(self.longest)
         if sizes.shape[1] <= 2:
             return sizes
         single = sizes[:, 1] + best[:, 0] - best.logsumexp(1)
         smallest = torch.maximum(sizes[:, 0], single.nan_to_num(nan=-torch.inf))
-        return up_to_last(sizes, sizes >= smallest[:, None] - ROUNDING)
+        likely = (sizes >= smallest[:, None] - ROUNDING).any(0).nonzero()[:, 0].tolist()
+        return sizes[:, : max(likely, default=0) + 1]
 
     def entropy(self) -> Tensor:
         """(n,) over the sets that are drawn"""
@@ -378,15 +378,13 @@ class ConditionalBernoulli:
 
     @property
     def probs(self) -> Tensor:
-        """(n, V) the probability of each label to be in the set; sizes that hardly any set has are left out"""
-        sizes = self.sizes(self.longest).log_softmax(1)
-        or_larger = sizes.exp().flip(1).cumsum(1).flip(1)  # (n, R + 1) the probability of a size or a larger one
-        return inclusion_probabilities(self.logits, up_to_last(sizes, or_larger > NEGLIGIBLE))
+        """(n, V) the probability of each label to be in the set"""
+        return inclusion_probabilities(self.logits, self.sizes(self.longest).log_softmax(1))
 
     def probs_of(self, codes: Tensor) -> Tensor:
         """(n, M) the probability of each code to be in the set; 0 for what is no label.
 
-        The subsets of r labels that have a label are those of r - 1 others, times its odds. So sums over the others suffice.
+        A subset of r labels that contains a label consists of it and r - 1 others. So sums over the others suffice.
         """
         row, place = (codes >= 0).nonzero().unbind(1)  # (p,)
         label = codes[row, place][:, None]
@@ -606,8 +604,6 @@ def inclusion_probabilities(logits: Tensor, sizes: Tensor) -> Tensor:
     """
     if sizes.shape[1] == 1:  # the empty subset alone
         return torch.zeros_like(logits)
-    if sizes.shape[1] == 2:
-        return (sizes[:, 1:].exp() * logits.softmax(1)).nan_to_num()
     with torch.enable_grad():
         log_odds = logits.detach().requires_grad_()
         total = subset_totals(log_odds, sizes.shape[1] - 1)
@@ -628,12 +624,6 @@ def draw_subsets(sums: SubsetSums, sizes: Tensor, generator: torch.Generator | N
             chosen[unfinished] = chosen[unfinished].scatter(1, member, True)
             bound[unfinished] = member
     return chosen
-
-
-def up_to_last(sizes: Tensor, wanted: Tensor) -> Tensor:
-    """(n, R + 1) the columns of sizes (n, S) up to the last one that some row wants (n, S); at least the first."""
-    columns = wanted.any(0).nonzero()[:, 0].tolist()
-    return sizes[:, : max(columns, default=0) + 1]
 
 
 def _shifted(cumulated: Tensor) -> Tensor:

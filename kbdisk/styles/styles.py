@@ -28,7 +28,7 @@ from kbdisk.styles.habits import Habit
 from kbdisk.styles.kinds import is_same, no_place, style_of, tolerance
 
 MAX_OBSERVED_VALUES = 2000  # of a property that is filled in its own source
-MAX_REMEMBERED = 1 << 16  # written values
+MAX_CACHED = 1 << 16  # written values
 MAX_OBSERVED_OF_ALL = 500  # of each property of a model, which fills other sources in the form of most values
 NO_HABIT = Habit()
 
@@ -154,8 +154,8 @@ class Styles:
 class SourceStyles:
     """The styles of a source. It places values as the result of `Styles.learn` does.
 
-    A property's style is learnt when a value is first placed there: most completions write values of few properties. What
-    a value is written as where nothing stands is remembered, as many entities get the same label.
+    A property's style is learnt when a value is first placed there: most completions write values of few properties. The
+    written form of a value is cached, as many entities get the same label.
     """
 
     def __init__(self, schema: Schema, entities: Sequence[Entity]) -> None:
@@ -179,7 +179,7 @@ class SourceStyles:
         if put is None:
             put = place(entity, path, value)
             is_single = not any(isinstance(raw, list | dict) for raw in put.values())
-            if is_single and len(self._written) < MAX_REMEMBERED:
+            if is_single and len(self._written) < MAX_CACHED:
                 self._written[known] = put
         return dict(put)
 

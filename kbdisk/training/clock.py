@@ -73,7 +73,7 @@ class Clock:
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
-        self.experts_come_first = False  # experts are fitted before the networks
+        self.experts_come_first = False  # whether experts are fitted before the networks
         self.shares: Mapping[str, float] = {}
         self.kept: Mapping[str, float] = {}  # of its planned time, that a stage of training has in any case
         self.after: Mapping[str, Limits] = {}

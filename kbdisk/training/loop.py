@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -47,12 +47,12 @@ from kbdisk.training.optimizer import EMA, autocast, build_optimizer
 from kbdisk.training.presence import MAX_VALUES, refit
 from kbdisk.training.presence import seconds as presence_seconds
 from kbdisk.training.run import Run
-from kbdisk.training.schedule import Schedule
+from kbdisk.training.schedule import HOPELESS_FACTOR, Schedule
 from kbdisk.training.validation import FinalTask, Progress, State, ValidationLoss, Validator, Watch, finite
 
 MIN_STEPS = 150  # with fewer a network is of little use, and experts get its time
 PROBED_PARTS = 16, 4  # one in so many entities of the first step
-DOUBT = 0.5  # of the time for steps: where the least steps take more, they may turn out too many
+DOUBT = 0.5  # a network may be given up where the least steps take more than this share of the time for steps
 PROBES = 2  # of each part: the first time includes work that is done once
 CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
 SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
@@ -190,7 +190,7 @@ class Trainer:
         state, last = self.state, time.monotonic()
         if self.is_continued and state.step == 0:
             state.best = self.validator.cost(self.validator.evaluate(0))
-        if state.step == 0 and self._has_no_time_for_steps():
+        if state.step == 0 and self._are_too_slow(PROBED_PARTS, HOPELESS_FACTOR):
             self._give_up()
         while not self.is_done:
             begun = time.monotonic()
@@ -229,18 +229,15 @@ class Trainer:
         return enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
 
     def may_be_given_up(self) -> bool:
-        """Whether steps may turn out too slow for the budget: the least of them take half of the time for steps, or more."""
-        least = self._least_steps
-        if not least or self.config.seconds is None:
-            return False
-        return self._has_no_time_for_steps() or self.schedule.are_too_slow(self._seconds_of_part(1), least, DOUBT)
+        """Whether the steps may turn out too slow for the budget. The first one is timed for that, smaller parts of it before."""
+        return self._are_too_slow((*PROBED_PARTS, 1), DOUBT)
 
-    def _has_no_time_for_steps(self) -> bool:
-        """Whether the least steps would take too long by far even if each took as long as a part of the first."""
+    def _are_too_slow(self, parts: Iterable[int], factor: float) -> bool:
+        """Whether the least steps would take more than `factor` times their time even if each took as long as a part of the first."""
         least = self._least_steps
         if not least or self.config.seconds is None:
             return False
-        return any(self.schedule.are_too_slow(self._seconds_of_part(part), least) for part in PROBED_PARTS)
+        return any(self.schedule.are_too_slow(self._seconds_of_part(part), least, factor) for part in parts)
 
     def _seconds_of_part(self, part: int) -> float:
         """The seconds of the gradient of one in so many entities of the first step."""

@@ -191,7 +191,7 @@ class Schedule:
         return len(times) >= MIN_TIMED_HOPELESS and self.are_too_slow(min(times[1:]), least)
 
     def are_too_slow(self, step: float, least: int, factor: float = HOPELESS_FACTOR) -> bool:
-        """Whether the `least` useful steps, of so many seconds each, take more than the time for steps by a factor."""
+        """Whether the `least` useful steps take more than `factor` times the time for steps; `step` is the seconds of one."""
         seconds = self.config.seconds
         return seconds is not None and least * step > factor * MIN_STEPS_SHARE * seconds
 
