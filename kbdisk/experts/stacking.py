@@ -59,8 +59,8 @@ ASKED_SHARE = 0.75  # of the time: for asking the model and the experts; the res
 MOST_OF_SECONDS = 2.0  # times the seconds for asking, where there are too few answers by then
 MILLISECONDS = 1000  # of a second
 BATCH_ENTITIES = 128  # the time limit is checked after each batch
-MIN_STACKING_VALUES = 50  # held-out values of all properties of a kind, below which no expert has a weight
-MIN_VALUES_UNPROVEN = 20  # the same where weights need not be proven
+MIN_STACKING_VALUES = 20  # held-out values of all properties of a kind, below which no expert has a weight
+ENOUGH_VALUES = 50  # the same, up to which questions go on beyond their time
 MIN_WEIGHT = 0.02  # below which an expert is left out
 MAX_VALUES_AROUND = 500  # of a property, about, by which the moved share of densities is fitted
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
@@ -244,7 +244,7 @@ def fit_weights(
     held_out: Mapping[SlotLevel, HeldOutPredictions], required_errors: float = REQUIRED_ERRORS
 ) -> dict[SlotLevel, Weights]:
     """The weights of properties of one kind; none where there are too few held-out values."""
-    if sum(map(len, held_out.values())) < (MIN_STACKING_VALUES if required_errors > 0 else MIN_VALUES_UNPROVEN):
+    if sum(map(len, held_out.values())) < MIN_STACKING_VALUES:
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
@@ -410,7 +410,7 @@ def _are_enough(held_out: Mapping[SlotLevel, HeldOutPredictions]) -> bool:
     counts = Counter[bool]()
     for values in held_out.values():
         counts[values.of_numbers] += len(values)
-    return min(counts.values(), default=0) >= MIN_STACKING_VALUES
+    return min(counts.values(), default=0) >= ENOUGH_VALUES
 
 
 def _predicts(group: ExpertGroup, seen: Seen, key: SlotLevel, entities: Tensor) -> bool:

@@ -156,6 +156,20 @@ def test_values_of_questions_that_lack_another_property_keep_their_order():
     torch.testing.assert_close(together, alone)
 
 
+@pytest.mark.parametrize(("count", "chance", "is_used"), [(24, 0.8, True), (24, 0.2, False), (19, 0.8, None)])
+def test_few_labels_of_a_small_table_give_a_weight_to_an_expert_that_knows_them(count, chance, is_used):
+    held_out, belief = HeldOutPredictions(), CategoryBelief(torch.zeros(count, 4))
+    codes, every = torch.arange(count) % 4, torch.arange(count)
+    masses = torch.full((count, 4), (1 - chance) / 3, dtype=torch.float64)
+    masses[every, codes] = chance
+    expert = LabelMasses(torch.arange(4).expand(count, 4), masses)
+    held_out.append("category", codes, every, RowsOfBelief(belief, every), [(expert, every)])
+    weights = fit_weights({KEY: held_out})
+    assert (KEY in weights) == (is_used is not None)
+    if KEY in weights:
+        assert (float(weights[KEY].estimate[1]) > 0.5) == is_used
+
+
 @pytest.mark.parametrize(("answers", "expected"), [(50, 4), (9, 6), (2, 8), (0, 8)])
 def test_questions_end_with_the_seconds_or_later_where_there_are_too_few_answers(monkeypatch, answers, expected):
     monkeypatch.setattr(stacking.time, "monotonic", itertools.count().__next__)  # a question takes a second
