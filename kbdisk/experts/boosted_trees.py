@@ -364,7 +364,7 @@ def fit(
     def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Build]:
         def build(slot: int, seconds: float) -> Task | None:
             values = cheapest_first[slot].within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
-            return Task.build(codec, slot, values, examples.features, config, estimates)
+            return Task.build(codec, slot, values, examples.features, examples.columns_beside(slot), config, estimates)
 
         return {slot: partial(build, slot) for slot in slots}
 
@@ -411,6 +411,7 @@ class Task:
     features: Tensor  # (n, f) of all at first, then those that are used
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
+    weights: Tensor  # (n,) float32
     line: Line | None = None  # of a number, where another number explains it
     points: Tensor | None = (
         None  # (n,) of the line, until it is compared to trees; NaN where the other number is not visible
@@ -423,10 +424,11 @@ class Task:
         slot: int,
         examples: Examples,
         features: OneHotFeatures,
+        used: Tensor,
         config: BoostedTreesConfig,
         estimates: Mapping[int, Estimate],
     ) -> Task | None:
-        """None where there is nothing to learn."""
+        """The task with the used columns (f,); None where there is nothing to learn."""
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
         labels, scale = codes.new_zeros(0, dtype=torch.long), None
         if codec.slots[slot].kind == NUMBER:
@@ -437,9 +439,8 @@ class Task:
                 return None
         if scale is None and len(labels) < 2:
             return None
-        of_others = features.without(slot).cpu()
-        columns = FilledColumns(of_others, features.of(slot).cpu())
-        task = cls(codec, slot, columns, labels, scale, 1.0, examples.features(of_others), codes, entities)
+        columns, weights = FilledColumns(used, features.of(slot).cpu()), torch.cat(examples.weights)
+        task = cls(codec, slot, columns, labels, scale, 1.0, examples.features(used), codes, entities, weights)
         screened = task._screened(config.screened, features)
         return screened.filled(examples, features, estimates) if screened and estimates else screened
 
@@ -452,7 +453,7 @@ class Task:
     def _screened(self, max_columns: int, all_columns: OneHotFeatures) -> Task | None:
         """With encoded targets, and the columns alone that explain some of them."""
         target, encoded = self.encode(self.target)
-        features, entities = self.features[encoded], self.entities[encoded]
+        features, entities, weights = self.features[encoded], self.entities[encoded], self.weights[encoded]
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
@@ -470,6 +471,7 @@ class Task:
             features=features[:, best],
             target=target,
             entities=entities,
+            weights=weights,
             label_share=share,
             line=line,
             points=points,
@@ -499,8 +501,9 @@ class Task:
         """The same task with other examples."""
         target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
         features = torch.cat([side.read(self.columns) for side in sides])
-        entities = torch.cat([numbers for side in sides for numbers in side.entities])
-        return replace(self, features=features[encoded], target=target, entities=entities[encoded])
+        entities = torch.cat([numbers for side in sides for numbers in side.entities])[encoded]
+        weights = torch.cat([weights for side in sides for weights in side.weights])[encoded]
+        return replace(self, features=features[encoded], target=target, entities=entities, weights=weights)
 
     def expert(self, boosters: Sequence[Trees]) -> BoostedTrees:
         """The average of some boosters."""
@@ -532,7 +535,7 @@ class Task:
         loss = {"loss_function": "MultiClass", "classes_count": len(used)} if K else {"loss_function": "LogCosh"}
         settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31), thread_count), **loss}
         validation = training if bool(training.all()) else ~training
-        start = log_shares(self.target[training], K)
+        start = log_shares(self.target[training], self.weights[training], K)
         pools = self._pool(training, used, start), self._pool(validation, used, start)
         work = Work.of(self.features[training], max(K, 1))
         trees = Trees.of(timing.fit(settings, pools, work, end)).among(used, len(start))
@@ -543,18 +546,18 @@ class Task:
         """The values of some rows, whose labels are all among the used ones."""
         from catboost import Pool
 
-        features, target = self.features[rows].numpy(), self.target[rows]
+        features, target, weights = self.features[rows].numpy(), self.target[rows], self.weights[rows].numpy()
         if not len(self.labels):
             return Pool(features, STEEPNESS * target.numpy())
         baseline = start[used].expand(len(target), -1).numpy()
-        return Pool(features, torch.searchsorted(used, target).numpy(), baseline=baseline)
+        return Pool(features, torch.searchsorted(used, target).numpy(), baseline=baseline, weight=weights)
 
 
-def log_shares(target: Tensor, labels: int) -> Tensor:
+def log_shares(target: Tensor, weights: Tensor, labels: int) -> Tensor:
     """(K,) the logarithms of the shares that labels have, where trees start; (1,) 0, the mean, of numbers."""
     if labels == 0:
         return torch.zeros(1, dtype=torch.float64)
-    counts = torch.bincount(target, minlength=labels).double() + 1
+    counts = torch.bincount(target, weights, minlength=labels).double() + 1
     return (counts / counts.sum()).log()
 
 

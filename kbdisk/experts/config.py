@@ -67,7 +67,7 @@ class LabelRegressionConfig:
     """Multinomial logistic regression for each property of labels."""
 
     share: float = 0.0
-    values: int = 1 << 17  # of the entities that are used, at most
+    values: int = 1 << 18  # of the entities that are used, at most
     labels: int = 200  # of a property that are predicted, at most: the most frequent
     columns: int = 4096  # of all features, at most: the most frequent
     screened: int = 512  # features of one property, at most: those that explain most of it by themselves
@@ -82,7 +82,7 @@ class BoostedTreesConfig:
     """Gradient-boosted trees for each property."""
 
     share: float = 0.0
-    values: int = 1 << 17  # of the entities that are used, at most
+    values: int = 1 << 18  # of the entities that are used, at most
     labels: int = 60  # of a property that are predicted, at most: the most frequent
     columns: int = 2048  # of all features, at most: the most frequent
     folds: int = 5  # of cross-validation: the last boosters leave out one each

@@ -22,6 +22,7 @@ from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_am
 FEWEST_VALUES = 10_000  # of all slots, that are learnt from where time is short
 FEWEST_OF_SLOT = 300  # the same of one slot
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
+MIN_SHARE_OVER = 0.02  # of the entities that have a link, from which on evidence that came over it is hidden with it
 
 
 @dataclass
@@ -32,13 +33,14 @@ class Examples:
     rows: list[Tensor] = field(default_factory=list)  # (n,) the row of each value in its table
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
     entities: list[Tensor] = field(default_factory=list)  # (n,) the number of each value's entity
+    weights: list[Tensor] = field(default_factory=list)  # (n,) float32: the members of a set sum to 1
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
-    def append(self, table: Tensor, rows: Tensor, codes: Tensor, entities: Tensor) -> None:
+    def append(self, table: Tensor, rows: Tensor, codes: Tensor, entities: Tensor, weights: Tensor) -> None:
         """Add values. A table is shared by all slots, so the column of a value's own slot may disclose it."""
-        for parts, part in zip(vars(self).values(), (table, rows, codes, entities), strict=True):
+        for parts, part in zip(vars(self).values(), (table, rows, codes, entities, weights), strict=True):
             parts.append(part)
 
     def within(self, seconds: float | None, per_second: int, seed: int) -> Examples:
@@ -55,8 +57,9 @@ class Examples:
         sampled = Examples()
         for place, within in enumerate(chosen.split(counts.tolist())):
             start = ends[place] - len(self.codes[place])
-            rows, codes, entities = (part[place][within - start] for part in (self.rows, self.codes, self.entities))
-            sampled.append(self.tables[place], rows, codes, entities)
+            of_values = (self.rows, self.codes, self.entities, self.weights)
+            rows, codes, entities, weights = (part[place][within - start] for part in of_values)
+            sampled.append(self.tables[place], rows, codes, entities, weights)
         return sampled
 
     def features(self, columns: Tensor) -> Tensor:
@@ -89,10 +92,20 @@ class OneHotExamples:
         # Every amount is usual: these experts predict where little is visible, too.
         self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
         self.training = self._of(sides.training, self.drawn)
+        self.over = evidence_over(sides.training, self.drawn)
 
     def group(self, experts: Mapping[SlotLevel, WeightedExpert]) -> ExpertGroup:
         """Experts with these features."""
         return ExpertGroup(self.features, self.usual_amount, experts)
+
+    def columns_beside(self, slot: int) -> Tensor:
+        """(f,) the columns that a slot is learnt from, on the CPU: those of other slots, but for evidence that came over its link.
+
+        Such evidence is hidden with the link. Of an entity that lacks the link it came over others, and means something else.
+        """
+        columns = self.features.without(slot).cpu()
+        over = self.over.get(slot)
+        return columns if over is None else columns[~torch.isin(self.features.slot.cpu()[columns], over)]
 
     def all(self) -> list[Mapping[int, Examples]]:
         """The examples of training entities, with the reserved values, and of held-out entities."""
@@ -111,17 +124,42 @@ class OneHotExamples:
 
     def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:
         """Add the masked tokens (T,), each beside the visible tokens (T,) of other slots."""
+        rows, row_of = batch.entity[masked].unique(), torch.full((batch.size,), -1)
+        row_of[rows.cpu()] = torch.arange(len(rows))
         table = self.features.table(batch, visible).cpu()
+        table = table if len(rows) == batch.size else table[rows.cpu()]
         for kind in batch.spans.keys() & self.kinds:
             start, end = batch.spans[kind]
             tokens = masked[start:end].nonzero()[:, 0]
             slots, counts = batch.slot[start + tokens].unique_consecutive(return_counts=True)
             for slot, of_slot in zip(slots.tolist(), tokens.split(counts.tolist()), strict=True):
                 entity, codes = batch.entity[start + of_slot], batch.values[kind][of_slot]
+                weights = torch.ones(len(entity), device=entity.device)
                 if kind == SET:  # each member is a value
                     row, member = (codes >= 0).nonzero().unbind(1)
+                    weights = 1 / (codes >= 0).sum(1)[row].float()
                     entity, codes = entity[row], codes[row, member]
-                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu())
+                of_table = row_of[entity.cpu()]
+                examples[slot].append(table, of_table, codes.cpu(), batch.id_hash[entity].cpu(), weights.cpu())
+
+
+def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:
+    """By the slot of a link, the slots of evidence that came over it, of more than a few of the entities that have the link."""
+    slots = len(tokens.layout.fixed)
+    having, pairs, counts = torch.zeros(slots), [], []
+    for chunk in chunks(tokens, entities):
+        batch = tokens.batch(chunk)
+        having += torch.bincount(batch.slot[batch.known].cpu(), minlength=slots)
+        pair, count = (batch.slot[batch.needs[:, 1]] * slots + batch.slot[batch.needs[:, 0]]).unique(return_counts=True)
+        pairs.append(pair.cpu())
+        counts.append(count.cpu())
+    if not pairs:
+        return {}
+    every, place = torch.cat(pairs).unique(return_inverse=True)
+    total = torch.zeros(len(every)).index_add_(0, place, torch.cat(counts).float())
+    link, evidence = every // slots, every % slots
+    is_often = total >= MIN_SHARE_OVER * having[link]
+    return {int(slot): evidence[is_often & (link == slot)] for slot in link[is_often].unique()}
 
 
 def values_within(seconds: float | None, per_second: int, least: int, most: float = math.inf) -> int:

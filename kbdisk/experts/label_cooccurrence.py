@@ -63,7 +63,7 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that counts are taken of. Rows of one entity with the same label count as one."""
+    """The rows that counts are taken of. Rows of one entity with the same label count as their mean."""
 
     labels: int  # K
     label: Tensor  # (n,)
@@ -72,11 +72,11 @@ class Rows:
     share: Tensor  # (K,) float32, of all values
 
     @classmethod
-    def of(cls, label: Tensor, entities: Tensor, labels: int) -> Rows:
-        """Rows by their labels (n,) and the numbers of their entities (n,)."""
+    def of(cls, label: Tensor, entities: Tensor, weights: Tensor, labels: int) -> Rows:
+        """Rows by their labels (n,), the numbers of their entities (n,) and how much each counts (n,)."""
         entity = entities.unique(return_inverse=True)[1]
         _, place, count = (entity * labels + label).unique(return_inverse=True, return_counts=True)
-        weight = 1 / count[place].float()
+        weight = weights / count[place].float()
         share = torch.bincount(label, weight, minlength=labels) + 0.5
         return cls(labels, label, entity, weight, (share / share.sum()).float())
 

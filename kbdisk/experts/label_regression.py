@@ -152,12 +152,13 @@ def fit(
             report(done + number + 1, 2 * len(slots))
 
     def with_inputs(slot: int, values: Examples) -> Task | None:
-        return tasks[slot].with_inputs(slot, values, examples.features, config, seed) if slot in tasks else None
+        used = examples.columns_beside(slot)
+        return tasks[slot].with_inputs(values, examples.features, used, config, seed) if slot in tasks else None
 
     # Evidence of properties with many values gains most; inputs of those with few cost least.
     in_turn(
         by_size[::-1],
-        lambda slot, values: Task.of_evidence(slot, values, examples.features, config),
+        lambda slot, values: Task.of_evidence(values, examples.features, examples.columns_beside(slot), config),
         EVIDENCE_SHARE,
         0,
     )
@@ -197,9 +198,9 @@ class Coefficients(NamedTuple):
     evidence: Tensor  # (J,) the weights of evidence, before `softplus`
 
     @classmethod
-    def initial(cls, inputs: Tensor, target: Tensor, labels: int, columns: int) -> Coefficients:
+    def initial(cls, inputs: Tensor, target: Tensor, weights: Tensor, labels: int, columns: int) -> Coefficients:
         """The start of a fit: the shares of the labels, and little weight on evidence."""
-        counts = torch.bincount(target, minlength=labels).float()
+        counts = torch.bincount(target, weights, minlength=labels).float()
         shares = (counts + 1) / (counts + 1).sum()
         return cls(inputs.new_zeros(labels, inputs.shape[1]), shares.log(), torch.full((columns,), INITIAL_EVIDENCE))
 
@@ -219,40 +220,39 @@ class Task:
     inputs: Tensor  # (n, f + p)
     target: Tensor  # (n,) the place of a label among the labels
     entities: Tensor  # (n,)
+    weights: Tensor  # (n,) float32
     cooccurrences: Sequence[Cooccurrence]  # J
     penalty: float = 1.0
     start: Coefficients | None = None  # fitted to some of the examples
 
     @classmethod
     def of_evidence(
-        cls, slot: int, examples: Examples, columns: OneHotFeatures, config: LabelRegressionConfig
+        cls, examples: Examples, columns: OneHotFeatures, used: Tensor, config: LabelRegressionConfig
     ) -> Task | None:
-        """The task fitted to evidence alone, which takes a fraction of the time; None where there is nothing to learn."""
+        """The task fitted to evidence of the used columns (f,) alone, which takes a fraction of the time; None where there is nothing to learn."""
         codes = torch.cat(examples.codes)
         labels = commonest_labels(codes, config.labels)
         if len(codes) < MIN_REGRESSION_VALUES or len(labels) < 2:
             return None
         is_label = torch.isin(codes, labels)
         target = torch.searchsorted(labels, codes[is_label])
-        entities = torch.cat(examples.entities)[is_label]
-        used = columns.without(slot).cpu()
+        entities, weights = torch.cat(examples.entities)[is_label], torch.cat(examples.weights)[is_label]
         used = used[columns.label.cpu()[used] < 0]
         cooccurrences = best_cooccurrences(
             examples.features(used)[is_label],
             used.tolist(),
             (columns.label.cpu()[used] == NUMBER_COLUMN).tolist(),
-            Rows.of(target, entities, len(labels)),
+            Rows.of(target, entities, weights, len(labels)),
         )
         design, inputs = Design.none(), torch.zeros(len(target), 0)
         share = float(is_label.double().mean())
-        return cls(design, labels, share, inputs, target, entities, cooccurrences).fitted(FEW_STEPS)
+        return cls(design, labels, share, inputs, target, entities, weights, cooccurrences).fitted(FEW_STEPS)
 
     def with_inputs(
-        self, slot: int, examples: Examples, columns: OneHotFeatures, config: LabelRegressionConfig, seed: int
+        self, examples: Examples, columns: OneHotFeatures, used: Tensor, config: LabelRegressionConfig, seed: int
     ) -> Task:
-        """The same task with inputs and with the best penalty, fitted to some examples; itself where it cannot be."""
+        """The same task with inputs of the used columns (f,) and with the best penalty, fitted to some examples; itself where it cannot be."""
         is_label = torch.isin(torch.cat(examples.codes), self.labels)
-        used = columns.without(slot).cpu()
         used = used[columns.label.cpu()[used] != KEY_COLUMN]
         features = examples.features(used)[is_label]
         varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
@@ -268,7 +268,7 @@ class Task:
     @cached_property
     def rows(self) -> Rows:
         """The rows of which labels are counted."""
-        return Rows.of(self.target, self.entities, len(self.labels))
+        return Rows.of(self.target, self.entities, self.weights, len(self.labels))
 
     def with_examples(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
@@ -281,12 +281,12 @@ class Task:
                 torch.tensor([counts.column.number for counts in self.cooccurrences], dtype=torch.long),
             )
         )
-        entities = torch.cat([numbers for side in sides for numbers in side.entities])[is_label]
         task = replace(
             self,
             inputs=self.design(features),
             target=torch.searchsorted(self.labels, codes[is_label]),
-            entities=entities,
+            entities=torch.cat([numbers for side in sides for numbers in side.entities])[is_label],
+            weights=torch.cat([weights for side in sides for weights in side.weights])[is_label],
         )
         again = zip(self.cooccurrences, counted.unbind(1), strict=True)
         return replace(task, cooccurrences=[counts.again(values, task.rows) for counts, values in again])
@@ -301,7 +301,7 @@ class Task:
         best, least = replace(self, start=None), math.inf
         for penalty in PENALTIES:
             start = fitting.fitted(len(self.labels), penalty, start, FEW_STEPS)
-            cost = float(F.cross_entropy(start.scores(validating.inputs, validating.evidence), validating.target))
+            cost = float(validating.nats(start))
             if cost < least:
                 best, least = replace(self, penalty=penalty, start=start), cost
         return best if best.start is not None else None
@@ -313,7 +313,7 @@ class Task:
         some = some[:: max(len(some) * cells // MAX_CELLS, 1)]
         evidence = [counts.evidence(self.rows, some) for counts in self.cooccurrences]
         of_labels = torch.stack(evidence) if evidence else torch.zeros(0, len(some), len(self.labels))
-        return Fit(self.inputs[some], of_labels, self.target[some])
+        return Fit(self.inputs[some], of_labels, self.target[some], self.weights[some])
 
     def regression(self) -> LabelRegression:
         """The expert with the coefficients that were fitted last."""
@@ -334,22 +334,27 @@ class Fit(NamedTuple):
     inputs: Tensor  # (n, f + p)
     evidence: Tensor  # (J, n, K)
     target: Tensor  # (n,)
+    weights: Tensor  # (n,)
+
+    def nats(self, coefficients: Coefficients) -> Tensor:
+        """() of all targets together."""
+        nats = F.cross_entropy(coefficients.scores(self.inputs, self.evidence), self.target, reduction="none")
+        return nats @ self.weights
 
     @torch.enable_grad()
     def fitted(
         self, labels: int, penalty: float, start: Coefficients | None = None, steps: int = STEPS
     ) -> Coefficients:
         """The coefficients that make targets likeliest, less the penalties on squares of weights and on weights of evidence."""
-        start = start or Coefficients.initial(self.inputs, self.target, labels, len(self.evidence))
+        start = start or Coefficients.initial(self.inputs, self.target, self.weights, labels, len(self.evidence))
         coefficients = Coefficients(*(part.clone().requires_grad_() for part in start))
         solver = LBFGS(list(coefficients), max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
 
         def cost() -> Tensor:
             for part in coefficients:
                 part.grad = None
-            nats = F.cross_entropy(coefficients.scores(self.inputs, self.evidence), self.target, reduction="sum")
             squares = penalty / 2 * coefficients.weight.square().sum()
-            total = nats + squares + EVIDENCE_PENALTY * F.softplus(coefficients.evidence).sum()
+            total = self.nats(coefficients) + squares + EVIDENCE_PENALTY * F.softplus(coefficients.evidence).sum()
             total.backward()
             return total.detach()
 

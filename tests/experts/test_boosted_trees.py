@@ -318,6 +318,12 @@ def test_members_of_sets_are_predicted_by_trees_and_are_features():
     assert row.probs.shape[0] == 1
 
 
+def task_of(codec: Codec, slot: int, examples: OneHotExamples) -> Task:
+    """The trees of a slot."""
+    used, config = examples.columns_beside(slot), BoostedTreesConfig(share=0.3)
+    return Task.build(codec, slot, examples.training[slot], examples.features, used, config, {})
+
+
 def label_task(entities: int, labels: int, numbers: int) -> Task:
     """The trees of labels beside a number."""
     known = [Entity(f"t{n}", {"x": n % numbers, "kind": f"k{n % labels}"}) for n in range(entities)]
@@ -325,7 +331,7 @@ def label_task(entities: int, labels: int, numbers: int) -> Task:
     tokens = codec.encode(known)
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("kind",))
-    return Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
+    return task_of(codec, place, examples)
 
 
 def test_in_a_short_time_every_slot_has_trees_which_learn_from_a_sample_of_its_values(monkeypatch):
@@ -356,7 +362,7 @@ def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
     tokens = codec.encode(known)
     examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
     place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
-    task = Task.build(codec, place, examples.training[place], examples.features, BoostedTreesConfig(share=0.3), {})
+    task = task_of(codec, place, examples)
     trees = task.fit(torch.arange(len(task.target)) % 5 > 0, 0, Timing())
     numbers = task.scale.unscaled(trees(task.features)[:, 0].numpy())
     truth = task.scale.unscaled(task.target.numpy())
@@ -367,7 +373,8 @@ def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():
 def test_labels_that_a_part_of_the_values_lacks_keep_their_place():
     task = label_task(400, labels=4, numbers=4)
     kept = task.target != 1
-    part = replace(task, features=task.features[kept], target=task.target[kept], entities=task.entities[kept])
+    of_kept = {name: getattr(task, name)[kept] for name in ("features", "target", "entities", "weights")}
+    part = replace(task, **of_kept)
     trees = part.fit(torch.arange(len(part.target)) % 5 > 0, 0, Timing())
     probs = trees(task.features).softmax(1)
     assert (probs.argmax(1) == task.target)[kept].all()
@@ -380,7 +387,8 @@ def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_dif
     repeats = 10
     features = torch.zeros(repeats * len(task.features), 1)
     features[1::4001] = 1.0
-    task = replace(task, features=features, target=task.target.repeat(repeats), entities=task.entities.repeat(repeats))
+    repeated = {name: getattr(task, name).repeat(repeats) for name in ("target", "entities", "weights")}
+    task = replace(task, features=features, **repeated)
     training = torch.arange(len(task.target)) % 5 != 2
     assert task.can_learn(training)
     assert len(task.fit(training, 0, Timing()).start) == labels

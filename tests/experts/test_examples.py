@@ -7,8 +7,15 @@ import math
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from villages import SCHEMA, world
 
-from kbdisk.experts.examples import Examples, values_within
+from kbdisk.data import Codec
+from kbdisk.entity import Entity, show
+from kbdisk.experts.base import Sides
+from kbdisk.experts.examples import Examples, OneHotExamples, evidence_over, values_within
+from kbdisk.schemas.kinds import Category, Number, Set
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import of_one_class
 
 
 def examples_of(sizes: list[int]) -> Examples:
@@ -16,7 +23,7 @@ def examples_of(sizes: list[int]) -> Examples:
     examples, start = Examples(), 0
     for size in sizes:
         numbers = torch.arange(start, start + size)
-        examples.append(numbers.flip(0)[:, None].float(), torch.arange(size).flip(0), numbers, numbers)
+        examples.append(numbers.flip(0)[:, None].float(), torch.arange(size).flip(0), numbers, numbers, numbers.float())
         start += size
     return examples
 
@@ -28,7 +35,7 @@ def test_a_sample_keeps_what_was_visible_beside_each_value(sizes, count):
     if len(sampled):
         codes = torch.cat(sampled.codes)
         assert codes.unique().tolist() == codes.tolist()  # in order, each once
-        assert torch.cat(sampled.entities).tolist() == codes.tolist()
+        assert torch.cat(sampled.entities).tolist() == torch.cat(sampled.weights).tolist() == codes.tolist()
         assert sampled.features(torch.tensor([0]))[:, 0].tolist() == codes.tolist()
 
 
@@ -44,3 +51,34 @@ def test_a_fit_learns_from_as_many_values_as_its_seconds_allow():
     assert values_within(0.1, 100, 30) == 30
     assert values_within(9.0, 100, 30, 500) == 500
     assert values_within(math.inf, 100, 30, 500) == 500
+
+
+def test_the_members_of_a_set_count_as_one_value():
+    known = [Entity(f"t{n}", {"n": n, "tags": ["red", "blue"] if n % 4 else ["red"]}) for n in range(40)]
+    codec = Codec.fit(of_one_class({("n",): Property(Number()), ("tags",): Property(Set(Category()))}), known)
+    tokens = codec.encode(known)
+    examples = OneHotExamples(Sides(tokens, tokens), 1000, 100, 0)
+    slot = next(number for number, slot in enumerate(codec.slots) if slot.path == ("tags",))
+    of_set = examples.training[slot]
+    entities, weights = torch.cat(of_set.entities), torch.cat(of_set.weights)
+    assert len(weights) == 70
+    _, place, count = entities.unique(return_inverse=True, return_counts=True)
+    assert torch.equal(weights, 1 / count[place])
+
+
+def test_evidence_that_came_over_a_link_is_no_feature_of_it_but_of_other_properties():
+    codec = Codec.fit(SCHEMA, world())
+    tokens = codec.encode(world())
+    examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
+    [county], [people] = (
+        [number for number, slot in enumerate(codec.slots) if slot.path == (name,)] for name in ("county", "people")
+    )
+
+    def beside(slot: int) -> set[int]:
+        return set(examples.features.slot[examples.columns_beside(slot)].tolist())
+
+    over = {number for number in beside(people) if show(codec.slots[number].path) == "~propagated-3.east"}
+    hidden = set(evidence_over(tokens, torch.arange(len(tokens)))[county].tolist())
+    assert over & hidden  # a village has its county's number
+    assert not beside(county) & hidden
+    assert beside(people) - {county} - hidden == beside(county) - {people}

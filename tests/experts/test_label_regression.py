@@ -114,10 +114,11 @@ def test_weights_are_where_the_penalized_likelihood_is_highest():
     draw = torch.Generator().manual_seed(0)
     inputs, target = torch.rand(60, 4, generator=draw), torch.randint(3, (60,), generator=draw)
     evidence = torch.rand(2, 60, 3, generator=draw) + F.one_hot(target, 3)
-    fitted = Fit(inputs, evidence, target).fitted(3, 1.0)
+    weights = torch.rand(60, generator=draw)
+    fitted = Fit(inputs, evidence, target, weights).fitted(3, 1.0)
     coefficients = Coefficients(*(part.double().requires_grad_() for part in fitted))
     scores = coefficients.scores(inputs.double(), evidence.double())
-    nats = F.cross_entropy(scores, target, reduction="sum")
+    nats = F.cross_entropy(scores, target, reduction="none") @ weights.double()
     (nats + coefficients.weight.square().sum() / 2 + F.softplus(coefficients.evidence).sum()).backward()
     for part in coefficients:
         assert part.grad.abs().max() < 2e-2
