@@ -6,7 +6,7 @@ predict, and the mean of their log odds counts. A booster stops as soon as more 
 half.
 
 The features are the values of all other properties, their presence, and the class. The parts of the property and the
-values that come over its links are left out. Where properties are absent together, such as the day, the city and the country
+evidence that comes over its links, of more than a few entities, are left out. Where properties are absent together, such as the day, the city and the country
 of a death, trees take that for a fact.
 
 The log odds are a weighted mean of those of the network and those of the trees. The weight is fitted to a trial of completion.
@@ -32,6 +32,7 @@ from kbdisk.experts.base import Report, ignored
 from kbdisk.experts.boosted_trees import Trees
 from kbdisk.experts.catboost import unattended
 from kbdisk.experts.config import PresenceTreesConfig
+from kbdisk.experts.examples import evidence_over
 from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import chunks
@@ -237,6 +238,7 @@ class _Examples:
     slots_there: Tensor  # (N, S) bool
     slots_lacking: Tensor  # (N, S) bool; a slot may be neither
     property: Tensor  # (S,) which property each slot is of, or follows from; -1: none
+    over: Mapping[int, Tensor]  # by the slot of a link, the slots of evidence that came over it
 
     @classmethod
     def of(cls, codec: Codec, tokens: Tokens, config: PresenceTreesConfig, seed: int) -> _Examples:
@@ -263,6 +265,7 @@ class _Examples:
             there,
             tokens.lacking(order),
             _properties(codec),
+            evidence_over(tokens, order),
         )
 
     def has(self, slot: int) -> Tensor:
@@ -281,7 +284,10 @@ class _Examples:
     def fit(self, slot: int) -> list[Trees] | None:
         """The boosters of both halves, whose columns are those of the table; None where no feature varies."""
         of_columns = torch.cat([self.property, torch.tensor([-1])])[self.features.slot]  # (F,) -1 is the last
-        columns = (of_columns != self.property[slot]).nonzero()[:, 0]
+        own = (self.property == self.property[slot]).nonzero()[:, 0].tolist()
+        over = torch.cat([torch.zeros(0, dtype=torch.long), *(self.over[link] for link in own if link in self.over)])
+        is_of_others = (of_columns != self.property[slot]) & ~torch.isin(self.features.slot, over)
+        columns = is_of_others.nonzero()[:, 0]
         having, lacking = (side.nonzero()[:, 0] for side in (self.has(slot), self.slots_lacking[:, slot]))
         rows = torch.cat([having, lacking])
         features = self.table[rows][:, columns]

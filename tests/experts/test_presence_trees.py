@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 import safetensors.torch
 import torch
 from models import tiny_run
+from villages import SCHEMA, world
 
 from kbdisk import Model
 from kbdisk.api.train import presence_trees_of, train
@@ -17,9 +19,10 @@ from kbdisk.completion.predict import leading_slots
 from kbdisk.data import Codec
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import read_all
-from kbdisk.entity import Entity
+from kbdisk.entity import Entity, show
 from kbdisk.experts import presence_trees, serialize
 from kbdisk.experts.config import PresenceTreesConfig
+from kbdisk.experts.examples import evidence_over
 from kbdisk.experts.presence_trees import PresenceTrees, weight_of_trees
 from kbdisk.schemas.composites import Date
 from kbdisk.schemas.kinds import Category, Number
@@ -161,6 +164,24 @@ def test_what_comes_over_a_link_does_not_tell_that_the_link_is_there():
     presence = presence_of(codec, trees, known[5:], "at")
     assert min(presence) > 0.15
     assert max(presence) < 0.85
+
+
+def test_a_number_that_is_propagated_over_a_link_is_no_feature_of_its_presence():
+    rng, known = random.Random(3), []
+    for entity in world():
+        lacks = {"county"} if "county" in entity.tree and rng.random() < 0.5 else set()
+        lacks |= {"people"} if rng.random() < 0.3 else set()
+        known.append(replace(entity, tree={name: value for name, value in entity.tree.items() if name not in lacks}))
+    codec, trees = fitted(SCHEMA, known)
+    tokens = codec.encode(known)
+    [county] = [number for number, slot in enumerate(codec.slots) if slot.path == ("county",)]
+    hidden = evidence_over(tokens, torch.arange(len(tokens)))[county]
+    names = {show(codec.slots[slot].path) for slot in hidden.tolist()}
+    assert any(name.startswith("~propagated") for name in names)
+    place = trees.slots.tolist().index(county)
+    split = trees.border[place].isfinite()
+    assert split.any()
+    assert not torch.isin(trees.features.slot[trees.column[place][split]], hidden).any()
 
 
 def test_an_opened_model_has_the_same_presence(model, tmp_path):
