@@ -129,8 +129,9 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:LABEL_REGRESSION",
             title="label regression",
             doing="fitting labels",
-            refit_share=0.1,  # none in a short budget
-            factor_if_silent=5.0,
+            refit_share=0.35,
+            short_refit_share=0.35,
+            factor_if_silent=8.0,
             keep_before_refit=True,
         ),
         "boosted_trees": ExpertKind(

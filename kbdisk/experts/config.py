@@ -70,7 +70,7 @@ class LabelRegressionConfig:
     values: int = 1 << 18  # of the entities that are used, at most
     labels: int = 200  # of a property that are predicted, at most: the most frequent
     columns: int = 4096  # of all features, at most: the most frequent
-    screened: int = 512  # features of one property, at most: those that explain most of it by themselves
+    screened: int = 1024  # features of one property, at most: those that explain most of it by themselves
 
     def __post_init__(self) -> None:
         _require_share(self.share)

@@ -64,7 +64,7 @@ class Examples:
 
     def features(self, columns: Tensor) -> Tensor:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
-        parts = (table.index_select(1, columns)[rows] for table, rows in zip(self.tables, self.rows, strict=True))
+        parts = (table[rows].index_select(1, columns) for table, rows in zip(self.tables, self.rows, strict=True))
         return torch.cat(list(parts))
 
     def read(self, read: Callable[[Tensor], Tensor]) -> Tensor:

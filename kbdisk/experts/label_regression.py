@@ -36,16 +36,26 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.config import LabelRegressionConfig
-from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
-from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.examples import (
+    FEWEST_OF_SLOT,
+    FEWEST_VALUES,
+    Examples,
+    OneHotExamples,
+    commonest_labels,
+    folds_of,
+    values_within,
+)
+from kbdisk.experts.feature_screening import MAX_ROWS, best_columns
 from kbdisk.experts.features import KEY_COLUMN, NUMBER, NUMBER_COLUMN, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.label_cooccurrence import Cooccurrence, Evidence, Rows, best_cooccurrences
+from kbdisk.experts.weights import EPSILON
 from kbdisk.model.optimizers import LBFGS
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
-VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its regression
+VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its evidence
+CELLS_PER_SECOND = 300_000  # values times labels, for each second of inputs, until the speed is measured
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
@@ -136,57 +146,87 @@ def fit(
     by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
     tasks: dict[int, Task] = {}
 
-    def in_turn(
-        slots: Sequence[tuple[int, Examples]], step: Callable[[int, Examples], Task | None], share: float, done: int
-    ) -> None:
-        """Run a step for each slot, within a share of the time that is left."""
-        until = math.inf if end is None else time.monotonic() + share * (end - time.monotonic())
-        for number, (slot, values) in enumerate(slots):
-            left = until - time.monotonic()
-            if left <= 0:
-                break
-            seconds = None if end is None else left / (len(slots) - number)
-            task = step(slot, values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed))
-            if task is not None:
-                tasks[slot] = task
-            report(done + number + 1, 2 * len(slots))
-
-    def with_inputs(slot: int, values: Examples) -> Task | None:
+    # Evidence of properties with many values gains most.
+    until = math.inf if end is None else time.monotonic() + EVIDENCE_SHARE * (end - time.monotonic())
+    for done, (slot, values) in enumerate(by_size[::-1]):
+        if time.monotonic() >= until:
+            break
+        seconds = None if end is None else (until - time.monotonic()) / (len(by_size) - done)
+        some = values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
+        task = Task.of_evidence(some, examples.features, examples.columns_beside(slot), config)
+        if task is not None:
+            tasks[slot] = task
+        report(done + 1, 2 * len(by_size))
+    cheapest_first = sorted(tasks, key=lambda slot: len(examples.training[slot]) * len(tasks[slot].labels))
+    costs = [len(examples.training[slot]) * len(tasks[slot].labels) for slot in cheapest_first]
+    pace = Pace(None if end is None else max(end - time.monotonic(), 0.0), costs)
+    for done, slot in enumerate(cheapest_first):
+        share = pace.next_share()
+        if share <= 0:
+            break
+        values = examples.training[slot]
+        some = values.sample(max(int(share * len(values)), FEWEST_OF_SLOT), seed)
         used = examples.columns_beside(slot)
-        return tasks[slot].with_inputs(values, examples.features, used, config, seed) if slot in tasks else None
-
-    # Evidence of properties with many values gains most; inputs of those with few cost least.
-    in_turn(
-        by_size[::-1],
-        lambda slot, values: Task.of_evidence(values, examples.features, examples.columns_beside(slot), config),
-        EVIDENCE_SHARE,
-        0,
-    )
-    in_turn(by_size, with_inputs, 1.0, len(by_size))
+        tasks[slot] = tasks[slot].with_inputs(some, examples.features, used, config, seed)
+        pace.took(len(some) / max(len(values), 1))
+        report(len(by_size) + done + 1, len(by_size) + len(cheapest_first))
+    report(1, 1)
     experts = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
         for slot, task in sorted(tasks.items())
     }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
-        if seconds is not None and seconds <= 0:
-            return group
-        return replace(group, experts=_refitted(group.experts, tasks, examples.all(), device))
+        until = math.inf if seconds is None else time.monotonic() + seconds
+        return replace(group, experts=_refitted(group.experts, tasks, examples, until, report))
 
     return Candidates(examples.group(experts), refitted)
+
+
+class Pace:
+    """How many of the values of each slot are learnt from, one slot after the other, such that all have a part of the time."""
+
+    def __init__(
+        self, seconds: float | None, costs: Sequence[float], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`costs` are proportional to the time of all values of each slot."""
+        self.costs, self.clock, self.begun = costs, clock, clock()
+        self.end = math.inf if seconds is None else self.begun + seconds
+        self.done, self.spent = 0, 0.0  # slots, and the cost of what they have learnt from
+
+    def next_share(self) -> float:
+        """The share of the next slot's values; 0 once the time is over."""
+        now = self.clock()
+        if now >= self.end:
+            return 0.0
+        speed = self.spent / (now - self.begun) if self.spent and now > self.begun else CELLS_PER_SECOND
+        return min(speed * (self.end - now) / max(sum(self.costs[self.done :]), EPSILON), 1.0)
+
+    def took(self, share: float) -> None:
+        """Note that the next slot has learnt from a share of its values."""
+        self.spent += share * self.costs[self.done]
+        self.done += 1
 
 
 def _refitted(
     experts: Mapping[SlotLevel, WeightedExpert],
     tasks: Mapping[int, Task],
-    sides: Sequence[Mapping[int, Examples]],
-    device: torch.device,
+    examples: OneHotExamples,
+    until: float,
+    report: Report,
 ) -> dict[SlotLevel, WeightedExpert]:
-    """The same experts, fitted to the examples of all sides."""
-    found = {}
-    for key, weighted in experts.items():
+    """The same experts, fitted to the examples of all sides, the cheapest first; those that no time is left for stay as they are."""
+    if time.monotonic() >= until:
+        return dict(experts)
+    sides, found = examples.all(), dict(experts)
+    device = examples.features.slot.device
+    cheapest_first = sorted(experts, key=lambda key: len(examples.training[key[0]]) * len(tasks[key[0]].labels))
+    for done, key in enumerate(cheapest_first, 1):
+        if time.monotonic() >= until:
+            break
         task = tasks[key[0]].with_examples([side[key[0]] for side in sides if key[0] in side])
-        found[key] = replace(weighted, expert=task.fitted().regression().to(device))
+        found[key] = replace(experts[key], expert=task.fitted().regression().to(device))
+        report(done, len(cheapest_first))
     return found
 
 
@@ -252,18 +292,25 @@ class Task:
         self, examples: Examples, columns: OneHotFeatures, used: Tensor, config: LabelRegressionConfig, seed: int
     ) -> Task:
         """The same task with inputs of the used columns (f,) and with the best penalty, fitted to some examples; itself where it cannot be."""
-        is_label = torch.isin(torch.cat(examples.codes), self.labels)
         used = used[columns.label.cpu()[used] != KEY_COLUMN]
-        features = examples.features(used)[is_label]
-        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
-        if not bool(varies.any()):
+        used = self._screened(examples.sample(MAX_ROWS, seed), used, config.screened)
+        if not len(used):
             return self
         task = self.with_examples([examples])
-        used, features = used[varies], features[:, varies]
-        best = best_columns(features, F.one_hot(task.target, len(self.labels)).double(), config.screened)
-        used, features = used[best], features[:, best]
+        features = examples.features(used)[torch.isin(torch.cat(examples.codes), self.labels)]
         design = Design.of(features, used, columns.label.cpu()[used] == NUMBER_COLUMN)
         return replace(task, design=design, inputs=design(features)).with_best_penalty(seed) or self
+
+    def _screened(self, examples: Examples, columns: Tensor, most: int) -> Tensor:
+        """Those of the columns (f,) that differ among some examples and explain most of their labels."""
+        codes = torch.cat(examples.codes)
+        is_label = torch.isin(codes, self.labels)
+        features = examples.features(columns)[is_label]
+        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        if not bool(varies.any()):
+            return columns[:0]
+        target = F.one_hot(torch.searchsorted(self.labels, codes[is_label]), len(self.labels)).double()
+        return columns[varies][best_columns(features[:, varies], target, most)]
 
     @cached_property
     def rows(self) -> Rows:

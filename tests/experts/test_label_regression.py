@@ -12,12 +12,20 @@ from guided import held_out
 from models import tiny_run
 from torch.nn import functional as F
 
+from kbdisk.data import Codec
 from kbdisk.entity import Entity
-from kbdisk.experts import serialize
-from kbdisk.experts.base import Inputs, Stacked
+from kbdisk.experts import label_regression, serialize
+from kbdisk.experts.base import Inputs, Sides, Stacked
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.label_cooccurrence import Evidence
-from kbdisk.experts.label_regression import Coefficients, Design, Fit, LabelRegression
+from kbdisk.experts.label_regression import (
+    CELLS_PER_SECOND,
+    Coefficients,
+    Design,
+    Fit,
+    LabelRegression,
+    Pace,
+)
 from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema, of_one_class
@@ -161,3 +169,32 @@ def test_a_value_that_few_entities_have_tells_a_label():
     assert (
         guided.nats(model.full_model, *country) < 0.8
     )  # log 6 is 1.8; half of the clubs have one or two members known
+
+
+def test_each_slot_learns_from_the_share_of_its_values_that_the_measured_speed_allows():
+    now = [0.0]
+    pace = Pace(10.0, [CELLS_PER_SECOND, 2 * CELLS_PER_SECOND, 5 * CELLS_PER_SECOND], lambda: now[0])
+    assert pace.next_share() == 1.0  # by the usual speed all take 8 of 10 seconds
+    now[0] = 2.0  # half as fast: the others take 14 seconds, and 8 are left
+    pace.took(1.0)
+    assert pace.next_share() == pytest.approx(4 / 7)
+    now[0] = 10.0
+    pace.took(4 / 7)
+    assert pace.next_share() == 0.0
+
+
+def test_without_a_limit_all_values_are_learnt_from():
+    pace = Pace(None, [1e12], lambda: 0.0)
+    assert pace.next_share() == 1.0
+
+
+def test_regressions_that_no_time_is_left_for_are_not_fitted_again():
+    schema, known = people()
+    codec = Codec.fit(schema, known)
+    tokens = codec.encode(known)
+    candidates = label_regression.fit(codec, Sides(tokens, tokens), config=LabelRegressionConfig(), seed=0)
+    group = candidates.group
+    assert candidates.refitted(group, 0.0).experts == group.experts
+    again = candidates.refitted(group).experts
+    assert again.keys() == group.experts.keys()
+    assert all(again[key].expert is not group.experts[key].expert for key in again)

@@ -228,16 +228,14 @@ def test_trees_have_twice_their_share_beside_networks_without_enough_steps(monke
     assert clock.seconds("boosted_trees") > before
 
 
-def test_label_regressions_are_fitted_again_unless_the_budget_is_short_or_networks_took_no_step(monkeypatch):
+def test_label_regressions_are_fitted_again_in_short_budgets_and_without_networks_as_well(monkeypatch):
     def seconds(budget: float, *, are_silent: bool = False) -> float:
         clock = planned(budget, monkeypatch)
         own = run(budget).with_experts(label_regression=LabelRegressionConfig(share=0.1))
         clock.plan(own, are_silent=are_silent)
         return clock.seconds("label_regression again")
 
-    assert seconds(100.0) > 0
-    assert seconds(20.0) == 0
-    assert seconds(100.0, are_silent=True) == 0
+    assert min(seconds(100.0), seconds(20.0), seconds(100.0, are_silent=True)) > 0
 
 
 def test_seconds_of_networks_of_a_stopped_run_count(monkeypatch, tmp_path):
