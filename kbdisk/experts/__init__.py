@@ -131,7 +131,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             doing="fitting labels",
             refit_share=0.35,
             short_refit_share=0.35,
-            factor_if_silent=8.0,
+            factor_if_silent=10.0,
             keep_before_refit=True,
         ),
         "boosted_trees": ExpertKind(

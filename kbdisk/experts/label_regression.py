@@ -45,7 +45,7 @@ from kbdisk.experts.examples import (
     folds_of,
     values_within,
 )
-from kbdisk.experts.feature_screening import MAX_ROWS, best_columns
+from kbdisk.experts.feature_screening import best_columns
 from kbdisk.experts.features import KEY_COLUMN, NUMBER, NUMBER_COLUMN, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.label_cooccurrence import Cooccurrence, Evidence, Rows, best_cooccurrences
 from kbdisk.experts.weights import EPSILON
@@ -59,6 +59,7 @@ CELLS_PER_SECOND = 300_000  # values times labels, for each second of inputs, un
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
+MAX_PENALTY_ROWS, MAX_SCREENED_ROWS = 2500, 2048  # values by which the penalty, and the inputs, are selected
 EVIDENCE_PENALTY = 1.0  # nats for a weight of 1 of evidence
 INITIAL_EVIDENCE = -1.0  # of which `softplus` is the weight
 MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
@@ -293,7 +294,7 @@ class Task:
     ) -> Task:
         """The same task with inputs of the used columns (f,) and with the best penalty, fitted to some examples; itself where it cannot be."""
         used = used[columns.label.cpu()[used] != KEY_COLUMN]
-        used = self._screened(examples.sample(MAX_ROWS, seed), used, config.screened)
+        used = self._screened(examples.sample(MAX_SCREENED_ROWS, seed), used, config.screened)
         if not len(used):
             return self
         task = self.with_examples([examples])
@@ -340,10 +341,12 @@ class Task:
 
     def with_best_penalty(self, seed: int) -> Task | None:
         """The same task with the penalty that suits a fold of its entities best; None where a fold is empty or has one label."""
-        training = folds_of(self.entities, VALIDATION_FOLDS, seed) > 0
-        if bool(training.all()) or len(self.target[training].unique()) < 2:
+        fold = folds_of(self.entities, VALIDATION_FOLDS, seed)
+        every = torch.arange(len(fold)) % max(len(fold) // MAX_PENALTY_ROWS, 1) == 0
+        training, validation = every & (fold > 0), every & (fold == 0)
+        if not bool(validation.any()) or len(self.target[training].unique()) < 2:
             return None
-        fitting, validating = self._fit_of(training), self._fit_of(~training)
+        fitting, validating = self._fit_of(training), self._fit_of(validation)
         start: Coefficients | None = None
         best, least = replace(self, start=None), math.inf
         for penalty in PENALTIES:
@@ -351,7 +354,9 @@ class Task:
             cost = float(validating.nats(start))
             if cost < least:
                 best, least = replace(self, penalty=penalty, start=start), cost
-        return best if best.start is not None else None
+        if best.start is None:
+            return None
+        return best if bool(every.all()) else best.fitted(FEW_STEPS)
 
     def _fit_of(self, among: Tensor) -> Fit:
         """A fit to some examples (n,), to as many as memory allows."""
