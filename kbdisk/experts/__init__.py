@@ -142,7 +142,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             doing="growing trees",
             refit_share=0.4,
             short_refit_share=0.1,  # first trees with too little time gain more by it than an average of several
-            factor_if_silent=2.0,
+            factor_if_silent=2.25,
             kept_share=0.7,  # the best expert, as a rule
             keep_before_refit=True,
         ),

@@ -160,16 +160,16 @@ def fit(
         report(done + 1, 2 * len(by_size))
     cheapest_first = sorted(tasks, key=lambda slot: len(examples.training[slot]) * len(tasks[slot].labels))
     costs = [len(examples.training[slot]) * len(tasks[slot].labels) for slot in cheapest_first]
-    pace = Pace(None if end is None else max(end - time.monotonic(), 0.0), costs)
+    fitting_time = FittingTime(None if end is None else max(end - time.monotonic(), 0.0), costs)
     for done, slot in enumerate(cheapest_first):
-        share = pace.next_share()
+        share = fitting_time.next_share()
         if share <= 0:
             break
         values = examples.training[slot]
         some = values.sample(max(int(share * len(values)), FEWEST_OF_SLOT), seed)
         used = examples.columns_beside(slot)
         tasks[slot] = tasks[slot].with_inputs(some, examples.features, used, config, seed)
-        pace.took(len(some) / max(len(values), 1))
+        fitting_time.took(len(some) / max(len(values), 1))
         report(len(by_size) + done + 1, len(by_size) + len(cheapest_first))
     report(1, 1)
     experts = {
@@ -184,7 +184,7 @@ def fit(
     return Candidates(examples.group(experts), refitted)
 
 
-class Pace:
+class FittingTime:
     """How many of the values of each slot are learnt from, one slot after the other, such that all have a part of the time."""
 
     def __init__(

@@ -24,7 +24,7 @@ from kbdisk.experts.label_regression import (
     Design,
     Fit,
     LabelRegression,
-    Pace,
+    FittingTime,
 )
 from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.property import Property
@@ -173,19 +173,19 @@ def test_a_value_that_few_entities_have_tells_a_label():
 
 def test_each_slot_learns_from_the_share_of_its_values_that_the_measured_speed_allows():
     now = [0.0]
-    pace = Pace(10.0, [CELLS_PER_SECOND, 2 * CELLS_PER_SECOND, 5 * CELLS_PER_SECOND], lambda: now[0])
-    assert pace.next_share() == 1.0  # by the usual speed all take 8 of 10 seconds
+    fitting_time = FittingTime(10.0, [CELLS_PER_SECOND, 2 * CELLS_PER_SECOND, 5 * CELLS_PER_SECOND], lambda: now[0])
+    assert fitting_time.next_share() == 1.0  # by the usual speed all take 8 of 10 seconds
     now[0] = 2.0  # half as fast: the others take 14 seconds, and 8 are left
-    pace.took(1.0)
-    assert pace.next_share() == pytest.approx(4 / 7)
+    fitting_time.took(1.0)
+    assert fitting_time.next_share() == pytest.approx(4 / 7)
     now[0] = 10.0
-    pace.took(4 / 7)
-    assert pace.next_share() == 0.0
+    fitting_time.took(4 / 7)
+    assert fitting_time.next_share() == 0.0
 
 
 def test_without_a_limit_all_values_are_learnt_from():
-    pace = Pace(None, [1e12], lambda: 0.0)
-    assert pace.next_share() == 1.0
+    fitting_time = FittingTime(None, [1e12], lambda: 0.0)
+    assert fitting_time.next_share() == 1.0
 
 
 def test_regressions_that_no_time_is_left_for_are_not_fitted_again():

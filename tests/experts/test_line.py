@@ -119,7 +119,8 @@ def test_trees_that_know_better_take_the_place_of_a_line():
     slot = codec.slot("", ("y",))
     config = BoostedTreesConfig(share=0.3)
     examples = OneHotExamples(Sides(tokens, tokens), config.values, config.columns, 0)
-    task = Task.build(codec, slot, examples.training[slot], examples.features, config, {})
+    used = examples.columns_beside(slot)
+    task = Task.build(codec, slot, examples.training[slot], examples.features, used, config, {})
     assert task.line is not None  # it explains most of y
     expert = boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0).group.experts[slot, 0].expert
     assert expert.line is None
