@@ -23,8 +23,8 @@ from kbdisk.experts.label_regression import (
     Coefficients,
     Design,
     Fit,
-    LabelRegression,
     FittingTime,
+    LabelRegression,
 )
 from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.property import Property
