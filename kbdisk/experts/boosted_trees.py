@@ -1,8 +1,9 @@
 """Gradient-boosted trees (CatBoost) for each property, stacked with the model by their accuracy on hidden values.
 
-Every training value is hidden alone once, and every composite as a whole. A first booster of each property learns from the
-training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a weight are
-then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
+Every training value is hidden alone once, and every composite as a whole. The members of a set count as one value together.
+Evidence that came over a property's own link is left out: see `OneHotExamples.columns_beside`. A first booster of each property
+learns from the training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a
+weight are then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
 
 Trees of numbers minimize the log-cosh loss: about squared errors near the truth and absolute ones beyond, so that a few outliers
 do not lead them astray.

@@ -1,9 +1,11 @@
 """Multinomial logistic regression for each property of labels: fitted in a fraction of a second, however many labels.
 
 Every training value is hidden alone once. A label's chance depends linearly on what else is visible: labels as flags,
-numbers on their standard scale, and whether they are known. Weights are penalized by their squares; a fifth of the
-entities says how much. The frequencies of labels beside a value of another property are evidence, too (`label_cooccurrence`), with a
-single weight for each such property: they predict from values that are too rare for weights of their own.
+numbers on their standard scale, and whether they are known. Evidence that came over a property's own link is left out: see
+`OneHotExamples.columns_beside`. The members of a set count as one value together. Weights are penalized by their squares; a
+fifth of some entities says how much. The frequencies of labels beside a value of another property are evidence, too
+(`label_cooccurrence`), with a single weight for each such property: they predict from values that are too rare for weights of
+their own.
 
 n values of one slot   F columns   f of them that one property uses, p of these numbers   K labels   J columns of evidence
 """
@@ -144,33 +146,9 @@ def fit(
     examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
-    by_size = sorted(examples.training.items(), key=lambda item: len(item[1]))
-    tasks: dict[int, Task] = {}
-
-    # Evidence of properties with many values gains most.
-    until = math.inf if end is None else time.monotonic() + EVIDENCE_SHARE * (end - time.monotonic())
-    for done, (slot, values) in enumerate(by_size[::-1]):
-        if time.monotonic() >= until:
-            break
-        seconds = None if end is None else (until - time.monotonic()) / (len(by_size) - done)
-        some = values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
-        task = Task.of_evidence(some, examples.features, examples.columns_beside(slot), config)
-        if task is not None:
-            tasks[slot] = task
-        report(done + 1, 2 * len(by_size))
-    cheapest_first = sorted(tasks, key=lambda slot: len(examples.training[slot]) * len(tasks[slot].labels))
-    costs = [len(examples.training[slot]) * len(tasks[slot].labels) for slot in cheapest_first]
-    fitting_time = FittingTime(None if end is None else max(end - time.monotonic(), 0.0), costs)
-    for done, slot in enumerate(cheapest_first):
-        share = fitting_time.next_share()
-        if share <= 0:
-            break
-        values = examples.training[slot]
-        some = values.sample(max(int(share * len(values)), FEWEST_OF_SLOT), seed)
-        used = examples.columns_beside(slot)
-        tasks[slot] = tasks[slot].with_inputs(some, examples.features, used, config, seed)
-        fitting_time.took(len(some) / max(len(values), 1))
-        report(len(by_size) + done + 1, len(by_size) + len(cheapest_first))
+    evidence_end = None if end is None else time.monotonic() + EVIDENCE_SHARE * (end - time.monotonic())
+    tasks = _fit_evidence(examples, config, seed, evidence_end, report)
+    tasks |= _fit_inputs(tasks, examples, config, seed, end, report)
     report(1, 1)
     experts = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
@@ -182,6 +160,55 @@ def fit(
         return replace(group, experts=_refitted(group.experts, tasks, examples, until, report))
 
     return Candidates(examples.group(experts), refitted)
+
+
+def _fit_evidence(
+    examples: OneHotExamples, config: LabelRegressionConfig, seed: int, end: float | None, report: Report
+) -> dict[int, Task]:
+    """The task of each slot, fitted to evidence alone; those with many values come first, as they gain most."""
+    tasks: dict[int, Task] = {}
+    largest_first = sorted(examples.training.items(), key=lambda item: -len(item[1]))
+    for done, (slot, values) in enumerate(largest_first):
+        left = math.inf if end is None else end - time.monotonic()
+        if left <= 0:
+            break
+        seconds = None if end is None else left / (len(largest_first) - done)
+        some = values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
+        task = Task.of_evidence(some, examples.features, examples.columns_beside(slot), config)
+        if task is not None:
+            tasks[slot] = task
+        report(done + 1, 2 * len(largest_first))
+    return tasks
+
+
+def _fit_inputs(
+    tasks: Mapping[int, Task],
+    examples: OneHotExamples,
+    config: LabelRegressionConfig,
+    seed: int,
+    end: float | None,
+    report: Report,
+) -> dict[int, Task]:
+    """The tasks with inputs, the cheapest first; each learns from about the same share of its values."""
+    found = {}
+    costs = _costs(tasks, examples)
+    fitting_time = FittingTime(None if end is None else max(end - time.monotonic(), 0.0), list(costs.values()))
+    for done, slot in enumerate(costs, 1):
+        share = fitting_time.next_share()
+        if share <= 0:
+            break
+        values = examples.training[slot]
+        some = values.sample(max(int(share * len(values)), FEWEST_OF_SLOT), seed)
+        found[slot] = tasks[slot].with_inputs(some, examples.features, examples.columns_beside(slot), config, seed)
+        fitting_time.took(len(some) / max(len(values), 1))
+        report(len(costs) + done, 2 * len(costs))
+    return found
+
+
+def _costs(tasks: Mapping[int, Task], examples: OneHotExamples) -> dict[int, int]:
+    """By slot, ascending: proportional to the time of a regression with inputs, about."""
+    costs = {slot: len(examples.training[slot]) * len(task.labels) for slot, task in tasks.items()}
+    return dict(sorted(costs.items(), key=lambda item: item[1]))
 
 
 class FittingTime:
@@ -221,7 +248,8 @@ def _refitted(
         return dict(experts)
     sides, found = examples.all(), dict(experts)
     device = examples.features.slot.device
-    cheapest_first = sorted(experts, key=lambda key: len(examples.training[key[0]]) * len(tasks[key[0]].labels))
+    costs = _costs(tasks, examples)
+    cheapest_first = sorted(experts, key=lambda key: costs[key[0]])
     for done, key in enumerate(cheapest_first, 1):
         if time.monotonic() >= until:
             break
