@@ -57,7 +57,8 @@ EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted with
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its evidence
-CELLS_PER_SECOND = 300_000  # values times labels, for each second of inputs, until the speed is measured
+CELLS_PER_SECOND = 600_000  # values times labels, for each second of inputs, until the speed is measured
+CELLS_OF_SLOT = 150_000  # that selecting the inputs of a slot takes as long as, however few values it has
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
@@ -217,10 +218,10 @@ class FittingTime:
     def __init__(
         self, seconds: float | None, costs: Sequence[float], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`costs` are proportional to the time of all values of each slot."""
+        """`costs` are the cells of all values of each slot."""
         self.costs, self.clock, self.begun = costs, clock, clock()
         self.end = math.inf if seconds is None else self.begun + seconds
-        self.done, self.spent = 0, 0.0  # slots, and the cost of what they have learnt from
+        self.done, self.spent = 0, 0.0  # slots, and cells
 
     def next_share(self) -> float:
         """The share of the next slot's values; 0 once the time is over."""
@@ -228,11 +229,13 @@ class FittingTime:
         if now >= self.end:
             return 0.0
         speed = self.spent / (now - self.begun) if self.spent and now > self.begun else CELLS_PER_SECOND
-        return min(speed * (self.end - now) / max(sum(self.costs[self.done :]), EPSILON), 1.0)
+        left = self.costs[self.done :]
+        cells = speed * (self.end - now) - CELLS_OF_SLOT * len(left)
+        return min(max(cells / max(sum(left), EPSILON), EPSILON), 1.0)
 
     def took(self, share: float) -> None:
         """Note that the next slot has learnt from a share of its values."""
-        self.spent += share * self.costs[self.done]
+        self.spent += CELLS_OF_SLOT + share * self.costs[self.done]
         self.done += 1
 
 

@@ -19,6 +19,7 @@ from kbdisk.experts.base import Inputs, Sides, Stacked
 from kbdisk.experts.config import LabelRegressionConfig
 from kbdisk.experts.label_cooccurrence import Evidence
 from kbdisk.experts.label_regression import (
+    CELLS_OF_SLOT,
     CELLS_PER_SECOND,
     Coefficients,
     Design,
@@ -172,14 +173,15 @@ def test_a_value_that_few_entities_have_tells_a_label():
 
 
 def test_each_slot_learns_from_the_share_of_its_values_that_the_measured_speed_allows():
-    now = [0.0]
-    fitting_time = FittingTime(10.0, [CELLS_PER_SECOND, 2 * CELLS_PER_SECOND, 5 * CELLS_PER_SECOND], lambda: now[0])
-    assert fitting_time.next_share() == 1.0  # by the usual speed all take 8 of 10 seconds
-    now[0] = 2.0  # half as fast: the others take 14 seconds, and 8 are left
+    now, cells = [0.0], float(CELLS_OF_SLOT)
+    seconds = 13 * cells / CELLS_PER_SECOND  # for three slots of eight times as many cells together
+    fitting_time = FittingTime(seconds, [cells, 2 * cells, 5 * cells], lambda: now[0])
+    assert fitting_time.next_share() == 1.0
+    now[0] = 4 / 13 * seconds  # half as fast: the others take eighteen parts of the time, and nine are left
     fitting_time.took(1.0)
-    assert fitting_time.next_share() == pytest.approx(4 / 7)
-    now[0] = 10.0
-    fitting_time.took(4 / 7)
+    assert fitting_time.next_share() == pytest.approx((4.5 - 2) / 7)
+    now[0] = seconds
+    fitting_time.took(0.5)
     assert fitting_time.next_share() == 0.0
 
 
