@@ -64,12 +64,19 @@ class Examples:
 
     def features(self, columns: Tensor) -> Tensor:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
-        parts = (table[rows].index_select(1, columns) for table, rows in zip(self.tables, self.rows, strict=True))
+        parts = (_cells(table, rows, columns) for table, rows in zip(self.tables, self.rows, strict=True))
         return torch.cat(list(parts))
 
     def read(self, read: Callable[[Tensor], Tensor]) -> Tensor:
         """(n, f) what a function of all features (n, F) gives, of what was visible beside each value."""
         return torch.cat([read(table[rows]) for table, rows in zip(self.tables, self.rows, strict=True)])
+
+
+def _cells(table: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """(n, f) cells of a table, rows or columns first, whichever copies fewer."""
+    if len(table) * len(columns) < len(rows) * table.shape[1]:
+        return table.index_select(1, columns)[rows]
+    return table[rows].index_select(1, columns)
 
 
 class OneHotExamples:

@@ -54,6 +54,7 @@ from kbdisk.experts.weights import EPSILON
 from kbdisk.model.optimizers import LBFGS
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
+ENOUGH_LEARNT = 0.5  # of a slot's values, from which on it is fitted again after those that have learnt from fewer
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its evidence
@@ -246,19 +247,23 @@ def _refitted(
     until: float,
     report: Report,
 ) -> dict[SlotLevel, WeightedExpert]:
-    """The same experts, fitted to the examples of all sides, the cheapest first; those that no time is left for stay as they are."""
+    """The same experts, fitted to the examples of all sides; those that no time is left for stay as they are.
+
+    Those come first that have learnt from few of their values; of these and of the others, the cheapest.
+    """
     if time.monotonic() >= until:
         return dict(experts)
     sides, found = examples.all(), dict(experts)
     device = examples.features.slot.device
     costs = _costs(tasks, examples)
-    cheapest_first = sorted(experts, key=lambda key: costs[key[0]])
-    for done, key in enumerate(cheapest_first, 1):
+    learnt = {slot: len(task.target) / max(len(examples.training[slot]), 1) for slot, task in tasks.items()}
+    order = sorted(experts, key=lambda key: (learnt[key[0]] > ENOUGH_LEARNT, costs[key[0]]))
+    for done, key in enumerate(order, 1):
         if time.monotonic() >= until:
             break
         task = tasks[key[0]].with_examples([side[key[0]] for side in sides if key[0] in side])
         found[key] = replace(experts[key], expert=task.fitted().regression().to(device))
-        report(done, len(cheapest_first))
+        report(done, len(order))
     return found
 
 
