@@ -54,7 +54,8 @@ from kbdisk.experts.weights import EPSILON
 from kbdisk.model.optimizers import LBFGS
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
-ENOUGH_LEARNT = 0.5  # of a slot's values, from which on it is fitted again after those that have learnt from fewer
+MIN_SHARE_LEARNT = 0.5  # of a slot's values: evidence of all values alone is better than inputs fitted to fewer
+ENOUGH_LEARNT = 0.7  # of a slot's values, from which on it is fitted again after those that have learnt from fewer
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its evidence
@@ -191,7 +192,7 @@ def _fit_inputs(
     end: float | None,
     report: Report,
 ) -> dict[int, Task]:
-    """The tasks with inputs, the cheapest first; each learns from about the same share of its values."""
+    """The tasks with inputs, the cheapest first; each learns from about the same share of its values, as far as there is time."""
     found = {}
     costs = _costs(tasks, examples)
     fitting_time = FittingTime(None if end is None else max(end - time.monotonic(), 0.0), list(costs.values()))
@@ -200,7 +201,7 @@ def _fit_inputs(
         if share <= 0:
             break
         values = examples.training[slot]
-        some = values.sample(max(int(share * len(values)), FEWEST_OF_SLOT), seed)
+        some = values.sample(max(int(max(share, MIN_SHARE_LEARNT) * len(values)), FEWEST_OF_SLOT), seed)
         found[slot] = tasks[slot].with_inputs(some, examples.features, examples.columns_beside(slot), config, seed)
         fitting_time.took(len(some) / max(len(values), 1))
         report(len(costs) + done, 2 * len(costs))
