@@ -56,7 +56,7 @@ from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_thread
 from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
-from kbdisk.experts.feature_screening import best_columns, gains
+from kbdisk.experts.feature_screening import best_columns, gains, varying
 from kbdisk.experts.features import NUMBER, NUMBER_COLUMN, OneHotFeatures
 from kbdisk.experts.filled_columns import (
     Estimate,
@@ -455,7 +455,7 @@ class Task:
         """With encoded targets, and the columns alone that explain some of them."""
         target, encoded = self.encode(self.target)
         features, entities, weights = self.features[encoded], self.entities[encoded], self.weights[encoded]
-        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        varies = varying(features)
         if not bool(varies.any()) or len(target.unique()) < 2:
             return None
         columns, features, line, points = self.columns.columns[varies], features[:, varies], None, None
@@ -514,8 +514,7 @@ class Task:
 
     def can_learn(self, training: Tensor) -> bool:
         """Whether targets and features differ among some of the values (n,), and other values are left."""
-        features = self.features[training].nan_to_num(torch.inf)
-        varies = len(features) > 0 and bool((features != features[:1]).any())
+        varies = bool(varying(self.features[training]).any())
         return varies and len(self.target[training].unique()) >= 2 and not bool(training.all())
 
     def fit(

@@ -17,6 +17,12 @@ COLUMNS_AT_ONCE = 256  # that are sorted
 MIN_GAIN = 1e-9  # a smaller one is rounding
 
 
+def varying(x: Tensor) -> Tensor:
+    """(F,) whether a feature (n, F) has several values; to be unknown is one of them."""
+    known = x.nan_to_num(torch.inf)
+    return (known != known[:1]).any(0)
+
+
 def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
     """(f,) ascending, the features (n, F) with the greatest gain for targets (n, K), and with any at all; f <= most."""
     if x.shape[1] <= most:

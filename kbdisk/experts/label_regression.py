@@ -47,7 +47,7 @@ from kbdisk.experts.examples import (
     folds_of,
     values_within,
 )
-from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.feature_screening import best_columns, varying
 from kbdisk.experts.features import KEY_COLUMN, NUMBER, NUMBER_COLUMN, ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.label_cooccurrence import Cooccurrence, Evidence, Rows, best_cooccurrences
 from kbdisk.experts.weights import EPSILON
@@ -344,7 +344,7 @@ class Task:
         codes = torch.cat(examples.codes)
         is_label = torch.isin(codes, self.labels)
         features = examples.features(columns)[is_label]
-        varies = (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
+        varies = varying(features)
         if not bool(varies.any()):
             return columns[:0]
         target = F.one_hot(torch.searchsorted(self.labels, codes[is_label]), len(self.labels)).double()

@@ -33,7 +33,7 @@ from kbdisk.experts.boosted_trees import Trees
 from kbdisk.experts.catboost import unattended
 from kbdisk.experts.config import PresenceTreesConfig
 from kbdisk.experts.examples import evidence_over
-from kbdisk.experts.feature_screening import best_columns
+from kbdisk.experts.feature_screening import best_columns, varying
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import chunks
 
@@ -293,7 +293,7 @@ class _Examples:
         features = self.table[rows][:, columns]
         target = torch.arange(len(rows)) < len(having)
         half = half_of(self.entities)[rows]
-        varies = torch.stack([_varies(features[half == number]) for number in range(HALVES)]).all(0)
+        varies = torch.stack([varying(features[half == number]) for number in range(HALVES)]).all(0)
         if not bool(varies.any()):
             return None
         columns, features = columns[varies], features[:, varies]
@@ -301,11 +301,6 @@ class _Examples:
         columns, features = columns[best], features[:, best]
         boosters = [_booster(features, target, half == number, self.seed) for number in range(HALVES)]
         return [replace(trees, column=columns[trees.column]) for trees in boosters]
-
-
-def _varies(features: Tensor) -> Tensor:
-    """(f,) whether a feature has several values."""
-    return (features.nan_to_num(torch.inf) != features[:1].nan_to_num(torch.inf)).any(0)
 
 
 def _properties(codec: Codec) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kbdisk.experts.feature_screening import best_columns, binned, gains
+from kbdisk.experts.feature_screening import best_columns, binned, gains, varying
 
 
 def table(rows: int = 400) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,3 +42,9 @@ def test_no_feature_explains_a_constant_target():
 def test_few_values_have_a_bin_each_and_missing_ones_their_own():
     x = torch.tensor([[3.0], [1.0], [torch.nan], [3.0], [2.0]])
     assert binned(x)[:, 0].tolist() == [2, 0, 16, 2, 1]
+
+
+def test_a_feature_varies_where_it_is_known_of_some_rows_alone():
+    x = torch.tensor([[1.0, 1.0, torch.nan, torch.nan], [1.0, 2.0, torch.nan, 3.0]])
+    assert varying(x).tolist() == [False, True, False, True]
+    assert not varying(x[:0]).any()
