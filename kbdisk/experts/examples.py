@@ -22,7 +22,7 @@ from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_am
 FEWEST_VALUES = 10_000  # of all slots, that are learnt from where time is short
 FEWEST_OF_SLOT = 300  # the same of one slot
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
-MIN_SHARE_OVER = 0.02  # of the entities that have a link, from which on evidence that came over it is hidden with it
+MIN_SHARE_OVER = 0.02  # of the entities with a link: evidence that came over it in as many is no feature of the link
 
 
 @dataclass
@@ -151,7 +151,7 @@ class OneHotExamples:
 
 
 def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:
-    """By the slot of a link, the slots of evidence that came over it, of more than a few of the entities that have the link."""
+    """By the slot of a link, the slots of evidence that came over it in at least `MIN_SHARE_OVER` of the entities with the link."""
     slots = len(tokens.layout.fixed)
     having, pairs, counts = torch.zeros(slots), [], []
     for chunk in chunks(tokens, entities):

@@ -60,7 +60,7 @@ MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
 VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its evidence
 CELLS_PER_SECOND = 600_000  # values times labels, for each second of inputs, until the speed is measured
-CELLS_OF_SLOT = 150_000  # that selecting the inputs of a slot takes as long as, however few values it has
+CELLS_OF_SLOT = 150_000  # added for each slot: selecting its inputs takes as long as these, however few values it has
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
 PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
 VALIDATION_FOLDS = 5  # one of them selects the penalty
@@ -215,7 +215,7 @@ def _costs(tasks: Mapping[int, Task], examples: OneHotExamples) -> dict[int, int
 
 
 class FittingTime:
-    """How many of the values of each slot are learnt from, one slot after the other, such that all have a part of the time."""
+    """Plans the share of its values that each slot learns from, one slot after the other, so that the time suffices for all."""
 
     def __init__(
         self, seconds: float | None, costs: Sequence[float], clock: Callable[[], float] = time.monotonic
@@ -236,7 +236,7 @@ class FittingTime:
         return min(max(cells / max(sum(left), EPSILON), EPSILON), 1.0)
 
     def took(self, share: float) -> None:
-        """Note that the next slot has learnt from a share of its values."""
+        """Count the next slot as done, with the share of its values that it has learnt from."""
         self.spent += CELLS_OF_SLOT + share * self.costs[self.done]
         self.done += 1
 

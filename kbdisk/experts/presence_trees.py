@@ -6,7 +6,7 @@ predict, and the mean of their log odds counts. A booster stops as soon as more 
 half.
 
 The features are the values of all other properties, their presence, and the class. The parts of the property and the
-evidence that comes over its links, of more than a few entities, are left out. Where properties are absent together, such as the day, the city and the country
+evidence that comes over its links, but for rare cases, are left out. Where properties are absent together, such as the day, the city and the country
 of a death, trees take that for a fact.
 
 The log odds are a weighted mean of those of the network and those of the trees. The weight is fitted to a trial of completion.
