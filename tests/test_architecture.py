@@ -28,6 +28,7 @@ LAYERS = [  # a part may import only itself and the parts of the rows above
     ["inspection"],
     ["rng"],
     ["tensors"],
+    ["parallel"],
     ["leaves"],
     ["data"],
     ["model"],

@@ -63,14 +63,18 @@ class Plan(Iterable[Planned]):
             raise SchemaError("rdf:type", "expected RDF, whose entities have classes, got another source.")
 
     def __iter__(self) -> Iterator[Planned]:
-        for row, (entity, reading) in enumerate(zip(self.entities, self.readings, strict=True)):
-            planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
-            if reading is not None and planned.is_chosen:
-                table = self.codec.index.tables[reading.class_name]
-                fields = self.fields[reading.class_name]
-                planned.gaps = gaps_of(fields, reading, table, entity.made)
-                planned.sets = self._sets_of(reading, entity.made)
-            yield planned
+        return map(self.planned, range(len(self.entities)))
+
+    def planned(self, row: int) -> Planned:
+        """The entity of a row with its gaps."""
+        entity, reading = self.entities[row], self.readings[row]
+        planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
+        if reading is not None and planned.is_chosen:
+            table = self.codec.index.tables[reading.class_name]
+            fields = self.fields[reading.class_name]
+            planned.gaps = gaps_of(fields, reading, table, entity.made)
+            planned.sets = self._sets_of(reading, entity.made)
+        return planned
 
     @cached_property
     def readings(self) -> Sequence[Reading | None]:

@@ -28,7 +28,7 @@ from kbdisk.completion.fields import Field, Fields
 from kbdisk.completion.gaps import Gap
 from kbdisk.completion.members import Proposed
 from kbdisk.completion.plan import Plan, Planned
-from kbdisk.completion.predictions import Prediction
+from kbdisk.completion.predictions import Prediction, predictions_of, read_line
 from kbdisk.completion.provenance import fingerprint
 from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.completion.truncation import truncate
@@ -46,6 +46,7 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Beliefs
 from kbdisk.model.diffusion import Model, beliefs, reveal, revealing
 from kbdisk.model.estimates import Estimate, estimate_codes, estimate_values, round_to_interval
+from kbdisk.parallel import parallel_map, usable_processes
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -54,7 +55,7 @@ from kbdisk.schemas.composites.quantity import UNIT, VALUE, Quantity
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.trained import Trained
 
-CHUNK_ENTITIES, CHUNK_GAPS = 2000, 8192  # that are read before they are predicted, at most
+CHUNK_ENTITIES, CHUNK_GAPS = 2000, 4096  # that are read before they are predicted, at most
 MAX_TOKENS = 16384  # of a batch, about: small operations take most of the time
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of an asked token: beliefs take the most memory
 SEED_SALT = 1  # so that no seed is one of training's
@@ -111,46 +112,61 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         self.schema, self.codec = plan.schema, plan.codec
 
     def __iter__(self) -> Iterator[tuple[Planned, list[Prediction]]]:
+        return ((planned, predictions_of(map(read_line, lines), planned)) for planned, lines in self.lines())
+
+    def lines(self) -> Iterator[tuple[Planned, list[bytes]]]:
+        """Each entity with the lines of its predictions; the chunks are divided among the processes of `parallel_map`."""
         max_leaves = max((len({spot.path for spot in fields.spots}) for fields in self.plan.fields.values()), default=1)
-        predictor = GapPredictor(
-            self.trained,
-            self.config,
-            max_leaves,
-            UniquePairs(self.codec, labelled_entities(self.codec, self.plan.known_readings)),
-            self.why_not,
-            levels=calibration_of(self.trained).levels,
-        )
+        unique_pairs = UniquePairs(self.codec, labelled_entities(self.codec, self.plan.known_readings))
+        levels = calibration_of(self.trained).levels
+        predictor = GapPredictor(self.trained, self.config, max_leaves, unique_pairs, self.why_not, levels=levels)
         consistency = Consistency(self.schema, self.shapes, self.plan.entities)
+        processes = usable_processes(self.trained.device)
+        if processes > 1:
+            _ = self._evidence  # once for all processes
+        if unique_pairs.partners:
+            processes = 1  # a pair of one chunk is taken for all that follow
+        predict_chunk = partial(self._predicted_lines, predictor, consistency)
         total = self.plan.total if self.watch is not None else 0
-        done, batch_number = 0, 0
-        for chunk in self._chunks():
-            predicted: dict[Gap, Prediction] = {}
-            for batch, in_batch in self._batches(list(self._asked(chunk))):
-                ids = [asked.reading.id for asked in in_batch]
-                gaps = [asked.gaps for asked in in_batch]
-                restrictions = [self._restrictions(asked, consistency) for asked in in_batch]
-                for of_entity in predictor.predict(batch, ids, gaps, batch_number, restrictions):
-                    predicted |= {prediction.gap: prediction for prediction in of_entity}
-                batch_number += 1
-            for planned in chunk:
-                of_gaps = (predicted.get(gap) or Prediction(gap, self.why_never(gap)) for gap in planned.gaps)
-                yield planned, [*of_gaps, *self._further_members(planned)]
-            done += len(chunk)
+        done = 0
+        for rows, of_chunk in parallel_map(predict_chunk, self._chunks(), processes):
+            for row, of_gaps in zip(rows, of_chunk, strict=True):
+                planned = self.plan.planned(row)
+                of_sets = (prediction.line(row, planned.entity.id) for prediction in self._further_members(planned))
+                yield planned, [*of_gaps, *of_sets]
+            done += len(rows)
             if self.watch is not None:
                 self.watch(done, total)
 
-    def _chunks(self) -> Iterator[list[Planned]]:
-        """The entities of the plan in chunks, each of a batch or two."""
-        chunk: list[Planned] = []
-        gaps = 0
+    def _chunks(self) -> Iterator[range]:
+        """The rows of the plan in chunks, each of a batch or two."""
+        start, gaps = 0, 0
         for planned in self.plan:
-            chunk.append(planned)
             gaps += len(planned.gaps)
-            if len(chunk) == CHUNK_ENTITIES or gaps >= CHUNK_GAPS:
-                yield chunk
-                chunk, gaps = [], 0
-        if chunk:
-            yield chunk
+            end = planned.row + 1
+            if end - start == CHUNK_ENTITIES or gaps >= CHUNK_GAPS or end == len(self.plan.entities):
+                yield range(start, end)
+                start, gaps = end, 0
+
+    def _predicted_lines(
+        self, predictor: GapPredictor, consistency: Consistency, rows: range
+    ) -> tuple[range, list[list[bytes]]]:
+        """The rows of a chunk, and the lines of the predictions for the gaps of each."""
+        chunk = list(map(self.plan.planned, rows))
+        predicted: dict[Gap, Prediction] = {}
+        for number, (batch, in_batch) in enumerate(self._batches(list(self._asked(chunk))), rows.start):
+            ids = [asked.reading.id for asked in in_batch]
+            gaps = [asked.gaps for asked in in_batch]
+            restrictions = [self._restrictions(asked, consistency) for asked in in_batch]
+            for of_entity in predictor.predict(batch, ids, gaps, number, restrictions):
+                predicted |= {prediction.gap: prediction for prediction in of_entity}
+        return rows, [
+            [
+                (predicted.get(gap) or Prediction(gap, self.why_never(gap))).line(planned.row, planned.entity.id)
+                for gap in planned.gaps
+            ]
+            for planned in chunk
+        ]
 
     def _asked(self, chunk: Iterable[Planned]) -> Iterator[AskedEntity]:
         """The entities of which the model is asked for some gap."""

@@ -97,6 +97,13 @@ class Prediction:
         return cls(gap, str(data["reason"]), presence, leaves, answers, draws, tokens)
 
 
+def predictions_of(records: Iterable[Mapping[str, Any]], planned: Planned) -> list[Prediction]:
+    """The predictions of lines that were read, for the gaps of an entity."""
+    gaps = {gap.path: gap for gap in (*planned.gaps, *planned.sets)}
+    by_path = {tuple(data["path"]): data for data in records}
+    return [Prediction.of(data, gaps[path]) for path, data in by_path.items()]
+
+
 class PredictedPlan(Protocol):
     """The entities of a plan with their predictions, as `Predicting` has them."""
 
@@ -107,7 +114,8 @@ class PredictedPlan(Protocol):
     def about(self) -> Mapping[str, Any]:
         """The inputs that the predictions depend on."""
 
-    def __iter__(self) -> Iterator[tuple[Planned, list[Prediction]]]: ...
+    def lines(self) -> Iterator[tuple[Planned, list[bytes]]]:
+        """Each entity with the lines of its predictions."""
 
 
 class Predictions:
@@ -145,10 +153,9 @@ class Predictions:
     def of(cls, predicted: PredictedPlan, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
         """The table of all predictions for the entities of a plan."""
         table = cls(predicted.about, predicted.covers_all_gaps, max_bytes_in_memory)
-        for planned, predictions in predicted:
-            for prediction in predictions:
-                table._lines.write(prediction.line(planned.row, planned.entity.id))
-                table.count += 1
+        for _, lines in predicted.lines():
+            table._lines.writelines(lines)
+            table.count += len(lines)
         return table
 
     @property
@@ -178,15 +185,16 @@ class Predictions:
         records = self._data()
         record = next(records, None)
         for planned in plan:
-            by_path: dict[Path, dict[str, Any]] = {}
+            of_entity: list[dict[str, Any]] = []
             while record is not None and record["row"] == planned.row:
-                by_path[tuple(record["path"])] = record
+                of_entity.append(record)
                 record = next(records, None)
-            gaps = {gap.path: gap for gap in (*planned.gaps, *planned.sets)}
-            if not by_path.keys() <= gaps.keys() or (self.covers_all_gaps and len(by_path) < len(gaps)):
+            paths = {tuple(data["path"]) for data in of_entity}
+            gaps = {gap.path for gap in (*planned.gaps, *planned.sets)}
+            if not paths <= gaps or (self.covers_all_gaps and len(paths) < len(gaps)):
                 raise LoadError(self.name, OTHER_PREDICTIONS.format(*NAMED_DEPENDENCIES["source"]))
             try:
-                predictions = [Prediction.of(data, gaps[path]) for path, data in by_path.items()]
+                predictions = predictions_of(of_entity, planned)
             except (ValueError, TypeError, KeyError):
                 raise LoadError(self.name, NO_PREDICTIONS) from None
             yield planned, predictions

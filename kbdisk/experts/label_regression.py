@@ -52,6 +52,7 @@ from kbdisk.experts.features import KEY_COLUMN, NUMBER, NUMBER_COLUMN, ONE_HOT_K
 from kbdisk.experts.label_cooccurrence import Cooccurrence, Evidence, Rows, best_cooccurrences
 from kbdisk.experts.weights import EPSILON
 from kbdisk.model.optimizers import LBFGS
+from kbdisk.parallel import parallel_map, usable_processes
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
 MIN_SHARE_LEARNT = 0.5  # of a slot's values: evidence of all values alone is better than inputs fitted to fewer
@@ -169,17 +170,23 @@ def _fit_evidence(
     examples: OneHotExamples, config: LabelRegressionConfig, seed: int, end: float | None, report: Report
 ) -> dict[int, Task]:
     """The task of each slot, fitted to evidence alone; those with many values come first, as they gain most."""
-    tasks: dict[int, Task] = {}
-    largest_first = sorted(examples.training.items(), key=lambda item: -len(item[1]))
-    for done, (slot, values) in enumerate(largest_first):
+    processes = usable_processes(examples.features.slot.device)
+    largest_first = sorted(examples.training, key=lambda slot: -len(examples.training[slot]))
+
+    def fitted(place: int) -> Task | None:
         left = math.inf if end is None else end - time.monotonic()
         if left <= 0:
-            break
-        seconds = None if end is None else left / (len(largest_first) - done)
-        some = values.within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
-        task = Task.of_evidence(some, examples.features, examples.columns_beside(slot), config)
+            return None
+        slot, seconds = largest_first[place], None
+        if end is not None:
+            seconds = min(left, processes * left / (len(largest_first) - place))
+        some = examples.training[slot].within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
+        return Task.of_evidence(some, examples.features, examples.columns_beside(slot), config)
+
+    tasks: dict[int, Task] = {}
+    for done, task in enumerate(parallel_map(fitted, range(len(largest_first)), processes)):
         if task is not None:
-            tasks[slot] = task
+            tasks[largest_first[done]] = task
         report(done + 1, 2 * len(largest_first))
     return tasks
 
@@ -193,18 +200,27 @@ def _fit_inputs(
     report: Report,
 ) -> dict[int, Task]:
     """The tasks with inputs, the cheapest first; each learns from about the same share of its values, as far as there is time."""
-    found = {}
+    processes = usable_processes(examples.features.slot.device)
     costs = _costs(tasks, examples)
-    fitting_time = FittingTime(None if end is None else max(end - time.monotonic(), 0.0), list(costs.values()))
-    for done, slot in enumerate(costs, 1):
-        share = fitting_time.next_share()
+    slots = list(costs)
+    seconds = None if end is None else max(end - time.monotonic(), 0.0)
+    fitting_time = FittingTime(seconds, list(costs.values()), processes)
+
+    def fitted(place: int) -> Task | None:
+        slot, share = slots[place], fitting_time.share(place)
         if share <= 0:
-            break
+            return None
         values = examples.training[slot]
         some = values.sample(max(int(max(share, MIN_SHARE_LEARNT) * len(values)), FEWEST_OF_SLOT), seed)
-        found[slot] = tasks[slot].with_inputs(some, examples.features, examples.columns_beside(slot), config, seed)
-        fitting_time.took(len(some) / max(len(values), 1))
-        report(len(costs) + done, 2 * len(costs))
+        task = tasks[slot].with_inputs(some, examples.features, examples.columns_beside(slot), config, seed)
+        fitting_time.took(place, len(some) / max(len(values), 1))
+        return task.without_inputs()
+
+    found = {}
+    for done, task in enumerate(parallel_map(fitted, range(len(slots)), processes)):
+        if task is not None:
+            found[slots[done]] = task
+        report(len(slots) + done + 1, 2 * len(slots))
     return found
 
 
@@ -215,30 +231,37 @@ def _costs(tasks: Mapping[int, Task], examples: OneHotExamples) -> dict[int, int
 
 
 class FittingTime:
-    """Plans the share of its values that each slot learns from, one slot after the other, so that the time suffices for all."""
+    """Plans the share of its values that each slot learns from, so that the time suffices for all.
+
+    Each process measures its own speed, and takes the others to be as fast.
+    """
 
     def __init__(
-        self, seconds: float | None, costs: Sequence[float], clock: Callable[[], float] = time.monotonic
+        self,
+        seconds: float | None,
+        costs: Sequence[float],
+        processes: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`costs` are the cells of all values of each slot."""
-        self.costs, self.clock, self.begun = costs, clock, clock()
+        self.costs, self.processes, self.clock = costs, processes, clock
+        self.begun = clock()
         self.end = math.inf if seconds is None else self.begun + seconds
-        self.done, self.spent = 0, 0.0  # slots, and cells
+        self.spent = 0.0  # cells
 
-    def next_share(self) -> float:
-        """The share of the next slot's values; 0 once the time is over."""
+    def share(self, place: int) -> float:
+        """The share of the values of the slot at a place, where those before it are fitted; 0 once the time is over."""
         now = self.clock()
         if now >= self.end:
             return 0.0
         speed = self.spent / (now - self.begun) if self.spent and now > self.begun else CELLS_PER_SECOND
-        left = self.costs[self.done :]
-        cells = speed * (self.end - now) - CELLS_OF_SLOT * len(left)
+        left = self.costs[place:]
+        cells = speed * (self.end - now) * min(self.processes, len(left)) - CELLS_OF_SLOT * len(left)
         return min(max(cells / max(sum(left), EPSILON), EPSILON), 1.0)
 
-    def took(self, share: float) -> None:
-        """Count the next slot as done, with the share of its values that it has learnt from."""
-        self.spent += CELLS_OF_SLOT + share * self.costs[self.done]
-        self.done += 1
+    def took(self, place: int, share: float) -> None:
+        """Count a slot as done, with the share of its values that it has learnt from."""
+        self.spent += CELLS_OF_SLOT + share * self.costs[place]
 
 
 def _refitted(
@@ -259,12 +282,17 @@ def _refitted(
     costs = _costs(tasks, examples)
     learnt = {slot: len(task.target) / max(len(examples.training[slot]), 1) for slot, task in tasks.items()}
     order = sorted(experts, key=lambda key: (learnt[key[0]] > ENOUGH_LEARNT, costs[key[0]]))
-    for done, key in enumerate(order, 1):
+
+    def refitted(key: SlotLevel) -> LabelRegression | None:
         if time.monotonic() >= until:
-            break
+            return None
         task = tasks[key[0]].with_examples([side[key[0]] for side in sides if key[0] in side])
-        found[key] = replace(experts[key], expert=task.fitted().regression().to(device))
-        report(done, len(order))
+        return task.fitted().regression()
+
+    for done, regression in enumerate(parallel_map(refitted, order, usable_processes(device))):
+        if regression is not None:
+            found[order[done]] = replace(experts[order[done]], expert=regression.to(device))
+        report(done + 1, len(order))
     return found
 
 
@@ -394,6 +422,10 @@ class Task:
         if best.start is None:
             return None
         return best if bool(every.all()) else best.fitted(FEW_STEPS)
+
+    def without_inputs(self) -> Task:
+        """The same task without the inputs of its examples, which take the most memory: they are made anew for others."""
+        return replace(self, inputs=self.inputs[:, :0].clone())
 
     def _fit_of(self, among: Tensor) -> Fit:
         """A fit to some examples (n,), to as many as memory allows."""

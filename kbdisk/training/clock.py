@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Report
+from kbdisk.parallel import usable_processes
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import SPARE, seconds_for
 from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
@@ -98,7 +99,7 @@ class Clock:
             self.report(self._plan_line(gaps))
 
     def _seconds_of_filling(self, gaps: int) -> float:
-        for_gaps = SECONDS_OF_GAP * gaps if self.fills == "all" else 0.0
+        for_gaps = SECONDS_OF_GAP * gaps / usable_processes() if self.fills == "all" else 0.0
         return FILLING_FACTOR * (self.set_up - self.read) + for_gaps
 
     def _plan_line(self, gaps: int) -> str:

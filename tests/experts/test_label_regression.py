@@ -172,22 +172,41 @@ def test_a_value_that_few_entities_have_tells_a_label():
     )  # log 6 is 1.8; half of the clubs have one or two members known
 
 
-def test_each_slot_learns_from_the_share_of_its_values_that_the_measured_speed_allows():
+@pytest.mark.parametrize("processes", [1, 3])
+def test_each_slot_learns_from_the_share_of_its_values_that_the_measured_speed_allows(processes):
     now, cells = [0.0], float(CELLS_OF_SLOT)
-    seconds = 13 * cells / CELLS_PER_SECOND  # for three slots of eight times as many cells together
-    fitting_time = FittingTime(seconds, [cells, 2 * cells, 5 * cells], lambda: now[0])
-    assert fitting_time.next_share() == 1.0
-    now[0] = 4 / 13 * seconds  # half as fast: the others take eighteen parts of the time, and nine are left
-    fitting_time.took(1.0)
-    assert fitting_time.next_share() == pytest.approx((4.5 - 2) / 7)
+    # For three slots of eight times as many cells together:
+    seconds = 13 * cells / CELLS_PER_SECOND / processes
+    fitting_time = FittingTime(seconds, [cells, 2 * cells, 5 * cells], processes, lambda: now[0])
+    assert fitting_time.share(0) == 1.0
+    now[0] = 4 / 13 * seconds
+    fitting_time.took(0, 1.0)  # two of 13 / processes parts in four: half as fast as planned where there is one process
+    expected = (4.5 - 2) / 7 if processes == 1 else min((2 * 4.5 - 2) / 7, 1.0)
+    assert fitting_time.share(1) == pytest.approx(expected)
     now[0] = seconds
-    fitting_time.took(0.5)
-    assert fitting_time.next_share() == 0.0
+    fitting_time.took(1, 0.5)
+    assert fitting_time.share(2) == 0.0
 
 
 def test_without_a_limit_all_values_are_learnt_from():
-    fitting_time = FittingTime(None, [1e12], lambda: 0.0)
-    assert fitting_time.next_share() == 1.0
+    fitting_time = FittingTime(None, [1e12], 1, lambda: 0.0)
+    assert fitting_time.share(0) == 1.0
+
+
+def test_several_processes_fit_the_same_regressions(monkeypatch):
+    schema, known = people()
+    codec = Codec.fit(schema, known)
+    tokens = codec.encode(known)
+    config, fitted = LabelRegressionConfig(), []
+    for processes in (1, 2):
+        monkeypatch.setattr(label_regression, "usable_processes", lambda device, count=processes: count)
+        candidates = label_regression.fit(codec, Sides(tokens, tokens), config=config, seed=0)
+        fitted.append([candidates.group, candidates.refitted(candidates.group)])
+    for alone, divided in zip(*fitted, strict=True):
+        assert alone.experts.keys() == divided.experts.keys()
+        for key, weighted in alone.experts.items():
+            other = divided.experts[key].expert  # rounding makes steps of L-BFGS differ a little
+            torch.testing.assert_close(weighted.expert.coefficients, other.coefficients, rtol=0, atol=0.02)
 
 
 def test_regressions_that_no_time_is_left_for_are_not_fitted_again():

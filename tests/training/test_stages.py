@@ -118,9 +118,12 @@ def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
     assert planned(100.0, monkeypatch, set_up=9.0).left == pytest.approx(90)
 
 
-def test_filling_all_gaps_is_planned_by_their_number(monkeypatch):
+@pytest.mark.parametrize("processes", [1, 3])
+def test_filling_all_gaps_is_planned_by_their_number_and_that_of_processes(monkeypatch, processes):
     gaps = 10_000
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps).left == pytest.approx(90 - 1.25 * 6 - 6)
+    monkeypatch.setattr(clocks, "usable_processes", lambda: processes)
+    left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps).left
+    assert left == pytest.approx(90 - 1.25 * 6 - 6 / processes)
     assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps).left == pytest.approx(90 - 1.25 * 6)
 
 
