@@ -91,14 +91,16 @@ class Design:
     @classmethod
     def of(cls, features: Tensor, columns: Tensor, is_number: Tensor) -> Design:
         """The design for some columns, by their known values (n, f)."""
-        known = ~features.isnan()
+        numbers = is_number.nonzero()[:, 0]
+        known = ~features[:, numbers].isnan()
         count = known.sum(0).clamp(min=1)
-        values = features.nan_to_num(0.0).double()
+        values = features[:, numbers].nan_to_num(0.0).double()
         mean = values.sum(0) / count
         deviation = (((values - mean) * known).square().sum(0) / count).sqrt()
-        mean = mean.where(is_number, torch.zeros_like(mean))
-        deviation = deviation.where(is_number & (deviation > 0), torch.ones_like(deviation))
-        return cls(columns, mean.float(), deviation.float(), is_number.nonzero()[:, 0])
+        means, deviations = torch.zeros(len(columns)), torch.ones(len(columns))
+        means[numbers] = mean.float()
+        deviations[numbers] = deviation.where(deviation > 0, torch.ones_like(deviation)).float()
+        return cls(columns, means, deviations, numbers)
 
     def __call__(self, features: Tensor) -> Tensor:
         """(n, f) -> (n, f + p): flags and standardized numbers, 0 where unknown; then whether each number is known."""

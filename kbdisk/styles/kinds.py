@@ -365,7 +365,8 @@ def fill_date(kind: DateKind, raw: Any, new: Parts, habit: Habit) -> dict[Path, 
     """The missing parts of a date in parts."""
     if not isinstance(raw, dict):
         missing = ", ".join(str(path[0]) for path in new if path[0] not in CARRIED)
-        raise ValueError(f"{raw!r} is given, and has no place for a {missing}") if missing else no_place(raw)
+        # without the date: a summary counts equal reasons
+        raise ValueError(f"the given date has no place for a {missing}") if missing else no_place(raw)
     return {path: _date_part(part, habit) for path, part in new.items()}
 
 

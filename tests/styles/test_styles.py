@@ -278,9 +278,9 @@ def test_what_is_given_stays_and_the_rest_is_put_beside_it(kind, siblings, given
 @for_each(
     ("kind", "siblings", "given", "value", "reason"),
     [
-        (Day(), ["1999-02-03"], "2011", Date(2011, 3), "'2011' is given, and has no place for a month"),
-        (Day(), [], 2011, Date(2011, 3, 4), "2011 is given, and has no place for a month, day"),
-        (Day(), [], Date(2011), Date(2011, 3), "is given, and has no place for a month"),
+        (Day(), ["1999-02-03"], "2011", Date(2011, 3), "the given date has no place for a month"),
+        (Day(), [], 2011, Date(2011, 3, 4), "the given date has no place for a month, day"),
+        (Day(), [], Date(2011), Date(2011, 3), "the given date has no place for a month"),
         (Day(), [], {"year": 2011}, Date(2012, 3), "the year 2011 is given, which 2012 would change"),
         (Day(), [1999, 2001], ..., Date(2011, 3), "the others are years alone"),
         (Day("dmy"), ["28/11/1912"], ..., Date(2011, 3), "the others are whole dates, such as 28/11/1912"),
