@@ -21,9 +21,9 @@ from kbdisk.schemas.text.numerals import number, show_digits
 LINE = orjson.OPT_APPEND_NEWLINE
 PAGE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2
 
-_BEYOND_ORJSON = re.compile(  # numbers that it may round or refuse, and halves of surrogate pairs
-    rb"[0-9][0-9.]{15}|[eE][+-]?[0-9]{3}|\\u[dD][89a-fA-F]"
-)
+_FOLDED = bytes.maketrans(b"123456789.E+", b"0000000000e-")
+_LONG_NUMBER, _EXPONENTS = b"0" * 16, (b"e000", b"e-000")  # of folded text: numbers that orjson may round or refuse
+_HALF_OF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")  # of surrogates
 
 
 def dump_json(data: Any, option: int = PAGE) -> bytes:
@@ -36,12 +36,19 @@ def dump_json(data: Any, option: int = PAGE) -> bytes:
 
 def load_json(text: bytes) -> Any:
     """The data of a JSON text, its numbers to the last digit; ValueError where it is none."""
-    if not _BEYOND_ORJSON.search(text):
+    if not _may_be_beyond_orjson(text):
         return orjson.loads(text)
     try:
         return json.loads(text, parse_int=number, parse_float=number, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError("expected parts within parts, got too many") from None
+
+
+def _may_be_beyond_orjson(text: bytes) -> bool:
+    """Whether a text may have a number or a half of a surrogate pair that orjson would change or refuse."""
+    folded = text.translate(_FOLDED)  # a regular expression for such numbers takes five times as long
+    has_number = _LONG_NUMBER in folded or any(exponent in folded for exponent in _EXPONENTS)
+    return has_number or (b"\\u" in text and _HALF_OF_PAIR.search(text) is not None)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -43,24 +43,34 @@ class Examples:
         for parts, part in zip(vars(self).values(), (table, rows, codes, entities, weights), strict=True):
             parts.append(part)
 
+    @classmethod
+    def joined(cls, sides: Iterable[Examples]) -> Examples:
+        """The examples of several sides."""
+        joined = cls()
+        for side in sides:
+            for parts, more in zip(vars(joined).values(), vars(side).values(), strict=True):
+                parts += more
+        return joined
+
     def within(self, seconds: float | None, per_second: int, seed: int) -> Examples:
         """A random sample of as many values as fit the seconds of a slot, if these are limited."""
         return self.sample(values_within(seconds, per_second, FEWEST_OF_SLOT), seed)
 
     def sample(self, count: int, seed: int) -> Examples:
         """A random sample of the values; all of them where there are no more."""
-        if len(self) <= count:
-            return self
-        chosen = torch.randperm(len(self), generator=Generator().manual_seed(seed))[:count].sort().values
+        return self if len(self) <= count else self.select(random_rows(len(self), count, seed))
+
+    def select(self, chosen: Tensor) -> Examples:
+        """Some of the values, by their places (m,), which ascend."""
         ends = torch.tensor([len(codes) for codes in self.codes]).cumsum(0)
         counts = torch.searchsorted(chosen, ends).diff(prepend=ends.new_zeros(1))
-        sampled = Examples()
+        selected = Examples()
         for place, within in enumerate(chosen.split(counts.tolist())):
             start = ends[place] - len(self.codes[place])
             of_values = (self.rows, self.codes, self.entities, self.weights)
             rows, codes, entities, weights = (part[place][within - start] for part in of_values)
-            sampled.append(self.tables[place], rows, codes, entities, weights)
-        return sampled
+            selected.append(self.tables[place], rows, codes, entities, weights)
+        return selected
 
     def features(self, columns: Tensor) -> Tensor:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
@@ -167,6 +177,11 @@ def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:
     link, evidence = every // slots, every % slots
     is_often = total >= MIN_SHARE_OVER * having[link]
     return {int(slot): evidence[is_often & (link == slot)] for slot in link[is_often].unique()}
+
+
+def random_rows(count: int, most: int, seed: int) -> Tensor:
+    """(m,) ascending, `most` random ones of so many rows; all where there are no more."""
+    return torch.randperm(count, generator=Generator().manual_seed(seed))[:most].sort().values
 
 
 def values_within(seconds: float | None, per_second: int, least: int, most: float = math.inf) -> int:

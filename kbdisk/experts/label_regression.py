@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from scipy import sparse
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -45,6 +46,7 @@ from kbdisk.experts.examples import (
     OneHotExamples,
     commonest_labels,
     folds_of,
+    random_rows,
     values_within,
 )
 from kbdisk.experts.feature_screening import best_columns, varying
@@ -68,9 +70,53 @@ VALIDATION_FOLDS = 5  # one of them selects the penalty
 MAX_PENALTY_ROWS, MAX_SCREENED_ROWS = 2500, 2048  # values by which the penalty, and the inputs, are selected
 EVIDENCE_PENALTY = 1.0  # nats for a weight of 1 of evidence
 INITIAL_EVIDENCE = -1.0  # of which `softplus` is the weight
-MAX_CELLS = 1 << 24  # values times columns that a regression is fitted to
+MAX_CELLS = 1 << 25  # values times columns, and evidence of labels, that a regression is fitted to
 STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few are to select the penalty
+MAX_SPARSE_DENSITY = 0.1  # of the inputs that are not 0
+ROWS_AT_ONCE = 2048  # that inputs are made of
 MAX_DEVIATIONS = 3.0  # standard deviations, beyond which a number is no further off
+
+
+@dataclass(frozen=True)
+class InputMatrix:
+    """The inputs of a regression (n, f). On a wide source nearly all of them are 0: then products leave these out."""
+
+    rows: Any  # a tensor, or scipy's `csr_array`
+
+    @classmethod
+    def of(cls, blocks: Iterable[Tensor]) -> InputMatrix:
+        """The matrix of some blocks of rows, of which at least one."""
+        compressed = [block if _is_dense(block) else sparse.csr_array(block.numpy()) for block in blocks]
+        if any(isinstance(block, Tensor) for block in compressed):
+            dense = (block if isinstance(block, Tensor) else torch.from_numpy(block.toarray()) for block in compressed)
+            return cls(torch.cat(list(dense)))
+        return cls(sparse.vstack(compressed, format="csr"))
+
+    @property
+    def columns(self) -> int:
+        """f"""
+        return int(self.rows.shape[1])
+
+    def only(self, rows: Tensor) -> InputMatrix:
+        """Some rows, by their places (m,)."""
+        return InputMatrix(self.rows[rows if isinstance(self.rows, Tensor) else rows.numpy()])
+
+    def times(self, matrix: Tensor) -> Tensor:
+        """(f, K) -> (n, K)"""
+        return self._product(self.rows, matrix)
+
+    def transposed_times(self, matrix: Tensor) -> Tensor:
+        """(n, K) -> (f, K)"""
+        return self._product(self.rows.T, matrix)
+
+    @staticmethod
+    def _product(left: Any, right: Tensor) -> Tensor:
+        return left @ right if isinstance(left, Tensor) else torch.from_numpy(left @ right.contiguous().numpy())
+
+
+def _is_dense(block: Tensor) -> bool:
+    """Whether so much of a block is not 0 that a dense product is faster."""
+    return not block.numel() or int(block.count_nonzero()) > MAX_SPARSE_DENSITY * block.numel()
 
 
 @dataclass(frozen=True)
@@ -89,18 +135,17 @@ class Design:
         return cls(nothing, torch.zeros(0), torch.zeros(0), nothing)
 
     @classmethod
-    def of(cls, features: Tensor, columns: Tensor, is_number: Tensor) -> Design:
-        """The design for some columns, by their known values (n, f)."""
-        numbers = is_number.nonzero()[:, 0]
-        known = ~features[:, numbers].isnan()
+    def of(cls, numbers: Tensor, columns: Tensor, is_number: Tensor) -> Design:
+        """The design for some columns (f,), by the values (n, p) of those that are numbers (f,)."""
+        known = ~numbers.isnan()
         count = known.sum(0).clamp(min=1)
-        values = features[:, numbers].nan_to_num(0.0).double()
+        values = numbers.nan_to_num(0.0).double()
         mean = values.sum(0) / count
         deviation = (((values - mean) * known).square().sum(0) / count).sqrt()
         means, deviations = torch.zeros(len(columns)), torch.ones(len(columns))
-        means[numbers] = mean.float()
-        deviations[numbers] = deviation.where(deviation > 0, torch.ones_like(deviation)).float()
-        return cls(columns, means, deviations, numbers)
+        means[is_number] = mean.float()
+        deviations[is_number] = deviation.where(deviation > 0, torch.ones_like(deviation)).float()
+        return cls(columns, means, deviations, is_number.nonzero()[:, 0])
 
     def __call__(self, features: Tensor) -> Tensor:
         """(n, f) -> (n, f + p): flags and standardized numbers, 0 where unknown; then whether each number is known."""
@@ -163,7 +208,7 @@ def fit(
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
         until = math.inf if seconds is None else time.monotonic() + seconds
-        return replace(group, experts=_refitted(group.experts, tasks, examples, until, report))
+        return replace(group, experts=_refitted(group.experts, tasks, examples, config, seed, until, report))
 
     return Candidates(examples.group(experts), refitted)
 
@@ -203,7 +248,7 @@ def _fit_inputs(
 ) -> dict[int, Task]:
     """The tasks with inputs, the cheapest first; each learns from about the same share of its values, as far as there is time."""
     processes = usable_processes(examples.features.slot.device)
-    costs = _costs(tasks, examples)
+    costs = _costs(tasks, examples, config)
     slots = list(costs)
     seconds = None if end is None else max(end - time.monotonic(), 0.0)
     fitting_time = FittingTime(seconds, list(costs.values()), processes)
@@ -212,10 +257,10 @@ def _fit_inputs(
         slot, share = slots[place], fitting_time.share(place)
         if share <= 0:
             return None
-        values = examples.training[slot]
-        some = values.sample(max(int(max(share, MIN_SHARE_LEARNT) * len(values)), FEWEST_OF_SLOT), seed)
-        task = tasks[slot].with_inputs(some, examples.features, examples.columns_beside(slot), config, seed)
-        fitting_time.took(place, len(some) / max(len(values), 1))
+        values, used = examples.training[slot], examples.columns_beside(slot)
+        most = max(int(max(share, MIN_SHARE_LEARNT) * _fitted_values(tasks[slot], values, config)), FEWEST_OF_SLOT)
+        task = tasks[slot].with_inputs(values, most, examples.features, used, config, seed)
+        fitting_time.took(place, min(max(share, MIN_SHARE_LEARNT), 1.0))
         return task.without_inputs()
 
     found = {}
@@ -226,9 +271,16 @@ def _fit_inputs(
     return found
 
 
-def _costs(tasks: Mapping[int, Task], examples: OneHotExamples) -> dict[int, int]:
+def _fitted_values(task: Task, examples: Examples, config: LabelRegressionConfig) -> int:
+    """How many values a task may be fitted to."""
+    return min(len(examples), task.most_fitted(config.screened))
+
+
+def _costs(tasks: Mapping[int, Task], examples: OneHotExamples, config: LabelRegressionConfig) -> dict[int, int]:
     """By slot, ascending: proportional to the time of a regression with inputs, about."""
-    costs = {slot: len(examples.training[slot]) * len(task.labels) for slot, task in tasks.items()}
+    costs = {
+        slot: _fitted_values(task, examples.training[slot], config) * len(task.labels) for slot, task in tasks.items()
+    }
     return dict(sorted(costs.items(), key=lambda item: item[1]))
 
 
@@ -270,6 +322,8 @@ def _refitted(
     experts: Mapping[SlotLevel, WeightedExpert],
     tasks: Mapping[int, Task],
     examples: OneHotExamples,
+    config: LabelRegressionConfig,
+    seed: int,
     until: float,
     report: Report,
 ) -> dict[SlotLevel, WeightedExpert]:
@@ -281,15 +335,20 @@ def _refitted(
         return dict(experts)
     sides, found = examples.all(), dict(experts)
     device = examples.features.slot.device
-    costs = _costs(tasks, examples)
-    learnt = {slot: len(task.target) / max(len(examples.training[slot]), 1) for slot, task in tasks.items()}
+    costs = _costs(tasks, examples, config)
+    learnt = {
+        slot: len(task.fitted_rows) / max(_fitted_values(task, examples.training[slot], config), 1)
+        for slot, task in tasks.items()
+    }
     order = sorted(experts, key=lambda key: (learnt[key[0]] > ENOUGH_LEARNT, costs[key[0]]))
 
     def refitted(key: SlotLevel) -> LabelRegression | None:
         if time.monotonic() >= until:
             return None
-        task = tasks[key[0]].with_examples([side[key[0]] for side in sides if key[0] in side])
-        return task.fitted().regression()
+        task = tasks[key[0]]
+        every = Examples.joined([side[key[0]] for side in sides if key[0] in side])
+        most = task.most_fitted(len(task.design.columns))
+        return task.with_examples(every, most, seed).with_inputs_of(every).fitted().regression()
 
     for done, regression in enumerate(parallel_map(refitted, order, usable_processes(device))):
         if regression is not None:
@@ -306,30 +365,31 @@ class Coefficients(NamedTuple):
     evidence: Tensor  # (J,) the weights of evidence, before `softplus`
 
     @classmethod
-    def initial(cls, inputs: Tensor, target: Tensor, weights: Tensor, labels: int, columns: int) -> Coefficients:
+    def initial(cls, inputs: InputMatrix, target: Tensor, weights: Tensor, labels: int, columns: int) -> Coefficients:
         """The start of a fit: the shares of the labels, and little weight on evidence."""
         counts = torch.bincount(target, weights, minlength=labels).float()
         shares = (counts + 1) / (counts + 1).sum()
-        return cls(inputs.new_zeros(labels, inputs.shape[1]), shares.log(), torch.full((columns,), INITIAL_EVIDENCE))
+        return cls(torch.zeros(labels, inputs.columns), shares.log(), torch.full((columns,), INITIAL_EVIDENCE))
 
-    def scores(self, inputs: Tensor, evidence: Tensor) -> Tensor:
+    def scores(self, inputs: InputMatrix, evidence: Tensor) -> Tensor:
         """(n, f + p), (J, n, K) -> (n, K)"""
-        scores = F.linear(inputs, self.weight, self.bias)
+        scores = inputs.times(self.weight.T) + self.bias
         return torch.addmv(scores.flatten(), evidence.flatten(1).T, F.softplus(self.evidence)).view_as(scores)
 
 
 @dataclass(frozen=True)
 class Task:
-    """The classification of one slot, on the CPU."""
+    """The classification of one slot, on the CPU. All its values are counted for evidence, and some are fitted to."""
 
     design: Design
     labels: Tensor  # (K,) ascending
     label_share: float  # the share of all values that are one of the labels
-    inputs: Tensor  # (n, f + p)
     target: Tensor  # (n,) the place of a label among the labels
     entities: Tensor  # (n,)
     weights: Tensor  # (n,) float32
     cooccurrences: Sequence[Cooccurrence]  # J
+    fitted_rows: Tensor  # (m,) of the n, ascending
+    inputs: InputMatrix  # (m, f + p)
     penalty: float = 1.0
     start: Coefficients | None = None  # fitted to some of the examples
 
@@ -352,22 +412,35 @@ class Task:
             (columns.label.cpu()[used] == NUMBER_COLUMN).tolist(),
             Rows.of(target, entities, weights, len(labels)),
         )
-        design, inputs = Design.none(), torch.zeros(len(target), 0)
-        share = float(is_label.double().mean())
-        return cls(design, labels, share, inputs, target, entities, weights, cooccurrences).fitted(FEW_STEPS)
+        most = MAX_CELLS // max(len(cooccurrences) * len(labels), 1)
+        rows = torch.arange(len(target))[:: max(len(target) // max(most, 1), 1)]
+        share, design = float(is_label.double().mean()), Design.none()
+        none = InputMatrix(torch.zeros(len(rows), 0))
+        task = cls(design, labels, share, target, entities, weights, cooccurrences, rows, none)
+        return task.fitted(FEW_STEPS)
 
     def with_inputs(
-        self, examples: Examples, columns: OneHotFeatures, used: Tensor, config: LabelRegressionConfig, seed: int
+        self,
+        examples: Examples,
+        most: int,
+        columns: OneHotFeatures,
+        used: Tensor,
+        config: LabelRegressionConfig,
+        seed: int,
     ) -> Task:
-        """The same task with inputs of the used columns (f,) and with the best penalty, fitted to some examples; itself where it cannot be."""
+        """The same task with inputs of the used columns (f,) and with the best penalty, fitted to `most` of the examples; itself where it cannot be."""
         used = used[columns.label.cpu()[used] != KEY_COLUMN]
         used = self._screened(examples.sample(MAX_SCREENED_ROWS, seed), used, config.screened)
         if not len(used):
             return self
-        task = self.with_examples([examples])
-        features = examples.features(used)[torch.isin(torch.cat(examples.codes), self.labels)]
-        design = Design.of(features, used, columns.label.cpu()[used] == NUMBER_COLUMN)
-        return replace(task, design=design, inputs=design(features)).with_best_penalty(seed) or self
+        task = self.with_examples(examples, min(most, self.most_fitted(len(used))), seed)
+        is_number = columns.label.cpu()[used] == NUMBER_COLUMN
+        design = Design.of(task.fitted_among(examples).features(used[is_number]), used, is_number)
+        return replace(task, design=design).with_inputs_of(examples).with_best_penalty(seed) or self
+
+    def most_fitted(self, columns: int) -> int:
+        """How many values it is fitted to with so many columns, at most, as memory allows."""
+        return MAX_CELLS // max(columns + len(self.cooccurrences) * len(self.labels), 1)
 
     def _screened(self, examples: Examples, columns: Tensor, most: int) -> Tensor:
         """Those of the columns (f,) that differ among some examples and explain most of their labels."""
@@ -385,33 +458,42 @@ class Task:
         """The rows of which labels are counted."""
         return Rows.of(self.target, self.entities, self.weights, len(self.labels))
 
-    def with_examples(self, sides: Sequence[Examples]) -> Task:
-        """The same task with other examples."""
-        codes = torch.cat([codes for side in sides for codes in side.codes])
+    def with_examples(self, examples: Examples, most: int, seed: int) -> Task:
+        """The same task with other examples, `most` of which it is fitted to; it has no inputs of them yet."""
+        codes = torch.cat(examples.codes)
         is_label = torch.isin(codes, self.labels)
-        features, counted = (
-            torch.cat([side.features(columns) for side in sides])[is_label]
-            for columns in (
-                self.design.columns,
-                torch.tensor([counts.column.number for counts in self.cooccurrences], dtype=torch.long),
-            )
-        )
+        evidence = torch.tensor([counts.column.number for counts in self.cooccurrences], dtype=torch.long)
+        counted = examples.features(evidence)[is_label]
+        target = torch.searchsorted(self.labels, codes[is_label])
         task = replace(
             self,
-            inputs=self.design(features),
-            target=torch.searchsorted(self.labels, codes[is_label]),
-            entities=torch.cat([numbers for side in sides for numbers in side.entities])[is_label],
-            weights=torch.cat([weights for side in sides for weights in side.weights])[is_label],
+            target=target,
+            entities=torch.cat(examples.entities)[is_label],
+            weights=torch.cat(examples.weights)[is_label],
+            fitted_rows=random_rows(len(target), most, seed),
         )
         again = zip(self.cooccurrences, counted.unbind(1), strict=True)
         return replace(task, cooccurrences=[counts.again(values, task.rows) for counts, values in again])
 
+    def fitted_among(self, examples: Examples) -> Examples:
+        """Those of its examples that it is fitted to."""
+        places = torch.isin(torch.cat(examples.codes), self.labels).nonzero()[:, 0]
+        return examples.select(places[self.fitted_rows])
+
+    def with_inputs_of(self, examples: Examples) -> Task:
+        """The same task with the inputs of its examples."""
+        fitted = self.fitted_among(examples)
+        blocks = (fitted.select(rows) for rows in torch.arange(len(fitted)).split(ROWS_AT_ONCE))
+        return replace(
+            self, inputs=InputMatrix.of(self.design(block.features(self.design.columns)) for block in blocks)
+        )
+
     def with_best_penalty(self, seed: int) -> Task | None:
         """The same task with the penalty that suits a fold of its entities best; None where a fold is empty or has one label."""
-        fold = folds_of(self.entities, VALIDATION_FOLDS, seed)
+        fold = folds_of(self.entities[self.fitted_rows], VALIDATION_FOLDS, seed)
         every = torch.arange(len(fold)) % max(len(fold) // MAX_PENALTY_ROWS, 1) == 0
         training, validation = every & (fold > 0), every & (fold == 0)
-        if not bool(validation.any()) or len(self.target[training].unique()) < 2:
+        if not bool(validation.any()) or len(self.target[self.fitted_rows[training]].unique()) < 2:
             return None
         fitting, validating = self._fit_of(training), self._fit_of(validation)
         start: Coefficients | None = None
@@ -427,16 +509,15 @@ class Task:
 
     def without_inputs(self) -> Task:
         """The same task without the inputs of its examples, which take the most memory: they are made anew for others."""
-        return replace(self, inputs=self.inputs[:, :0].clone())
+        return replace(self, inputs=InputMatrix(torch.zeros(len(self.fitted_rows), 0)))
 
     def _fit_of(self, among: Tensor) -> Fit:
-        """A fit to some examples (n,), to as many as memory allows."""
-        some = among.nonzero()[:, 0]
-        cells = self.inputs.shape[1] + len(self.cooccurrences) * len(self.labels)
-        some = some[:: max(len(some) * cells // MAX_CELLS, 1)]
-        evidence = [counts.evidence(self.rows, some) for counts in self.cooccurrences]
-        of_labels = torch.stack(evidence) if evidence else torch.zeros(0, len(some), len(self.labels))
-        return Fit(self.inputs[some], of_labels, self.target[some], self.weights[some])
+        """A fit to those of the fitted rows that are among some (m,)."""
+        rows = self.fitted_rows[among]
+        evidence = [counts.evidence(self.rows, rows) for counts in self.cooccurrences]
+        of_labels = torch.stack(evidence) if evidence else torch.zeros(0, len(rows), len(self.labels))
+        inputs = self.inputs if bool(among.all()) else self.inputs.only(among.nonzero()[:, 0])
+        return Fit(inputs, of_labels, self.target[rows], self.weights[rows])
 
     def regression(self) -> LabelRegression:
         """The expert with the coefficients that were fitted last."""
@@ -447,39 +528,49 @@ class Task:
 
     def fitted(self, steps: int = STEPS) -> Task:
         """The task with coefficients fitted to all its examples."""
-        fit = self._fit_of(torch.ones(len(self.target), dtype=torch.bool))
+        fit = self._fit_of(torch.ones(len(self.fitted_rows), dtype=torch.bool))
         return replace(self, start=fit.fitted(len(self.labels), self.penalty, self.start, steps))
 
 
 class Fit(NamedTuple):
     """Examples that coefficients are fitted to."""
 
-    inputs: Tensor  # (n, f + p)
+    inputs: InputMatrix  # (n, f + p)
     evidence: Tensor  # (J, n, K)
     target: Tensor  # (n,)
     weights: Tensor  # (n,)
 
     def nats(self, coefficients: Coefficients) -> Tensor:
         """() of all targets together."""
-        nats = F.cross_entropy(coefficients.scores(self.inputs, self.evidence), self.target, reduction="none")
-        return nats @ self.weights
+        scores = coefficients.scores(self.inputs, self.evidence)
+        return F.cross_entropy(scores, self.target, reduction="none") @ self.weights
 
-    @torch.enable_grad()
+    def nats_and_gradient(self, coefficients: Coefficients) -> tuple[Tensor, Coefficients]:
+        """() and the derivatives by the coefficients."""
+        log_chances = coefficients.scores(self.inputs, self.evidence).log_softmax(1)
+        own = log_chances.gather(1, self.target[:, None])[:, 0]
+        by_score = log_chances.exp_()
+        by_score.scatter_add_(1, self.target[:, None], -torch.ones_like(own)[:, None])
+        by_score *= self.weights[:, None]
+        by_weight = self.inputs.transposed_times(by_score).T.contiguous()
+        by_evidence = self.evidence.flatten(1) @ by_score.flatten() * coefficients.evidence.sigmoid()
+        return -own @ self.weights, Coefficients(by_weight, by_score.sum(0), by_evidence)
+
     def fitted(
         self, labels: int, penalty: float, start: Coefficients | None = None, steps: int = STEPS
     ) -> Coefficients:
         """The coefficients that make targets likeliest, less the penalties on squares of weights and on weights of evidence."""
         start = start or Coefficients.initial(self.inputs, self.target, self.weights, labels, len(self.evidence))
-        coefficients = Coefficients(*(part.clone().requires_grad_() for part in start))
+        coefficients = Coefficients(*(part.clone() for part in start))
         solver = LBFGS(list(coefficients), max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
 
         def cost() -> Tensor:
-            for part in coefficients:
-                part.grad = None
-            squares = penalty / 2 * coefficients.weight.square().sum()
-            total = self.nats(coefficients) + squares + EVIDENCE_PENALTY * F.softplus(coefficients.evidence).sum()
-            total.backward()
-            return total.detach()
+            nats, gradient = self.nats_and_gradient(coefficients)
+            weight, bias, evidence = coefficients
+            weight.grad = gradient.weight + penalty * weight
+            bias.grad = gradient.bias
+            evidence.grad = gradient.evidence + EVIDENCE_PENALTY * evidence.sigmoid()
+            return nats + penalty / 2 * weight.square().sum() + EVIDENCE_PENALTY * F.softplus(evidence).sum()
 
         solver.step(cost)  # type: ignore[no-untyped-call]
-        return Coefficients(*(part.detach() for part in coefficients))
+        return coefficients

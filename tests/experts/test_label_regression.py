@@ -10,6 +10,7 @@ import safetensors.torch
 import torch
 from guided import held_out
 from models import tiny_run
+from torch import Tensor
 from torch.nn import functional as F
 
 from kbdisk.data import Codec
@@ -25,6 +26,7 @@ from kbdisk.experts.label_regression import (
     Design,
     Fit,
     FittingTime,
+    InputMatrix,
     LabelRegression,
 )
 from kbdisk.schemas.kinds import Category, Number, Set
@@ -119,23 +121,50 @@ def test_a_file_that_makes_no_sense_is_refused(model, tmp_path, name):
         serialize.read(serialize.LABEL_REGRESSION, file, model.codec, CPU)
 
 
-def test_weights_are_where_the_penalized_likelihood_is_highest():
+def examples_of_a_fit(density: float) -> tuple[InputMatrix, Tensor, Tensor, Tensor]:
+    """Inputs, evidence, targets and weights."""
     draw = torch.Generator().manual_seed(0)
     inputs, target = torch.rand(60, 4, generator=draw), torch.randint(3, (60,), generator=draw)
+    inputs *= torch.rand(60, 4, generator=draw) < density
     evidence = torch.rand(2, 60, 3, generator=draw) + F.one_hot(target, 3)
-    weights = torch.rand(60, generator=draw)
-    fitted = Fit(inputs, evidence, target, weights).fitted(3, 1.0)
-    coefficients = Coefficients(*(part.double().requires_grad_() for part in fitted))
-    scores = coefficients.scores(inputs.double(), evidence.double())
-    nats = F.cross_entropy(scores, target, reduction="none") @ weights.double()
-    (nats + coefficients.weight.square().sum() / 2 + F.softplus(coefficients.evidence).sum()).backward()
-    for part in coefficients:
-        assert part.grad.abs().max() < 2e-2
+    return InputMatrix.of(inputs.split(25)), evidence, target, torch.rand(60, generator=draw)
+
+
+DENSITIES = pytest.mark.parametrize("density", [1.0, 0.05])
+
+
+@DENSITIES
+def test_the_gradient_of_a_fit_is_that_of_its_nats(density):
+    inputs, evidence, target, weights = examples_of_a_fit(density)
+    assert isinstance(inputs.rows, Tensor) == (density == 1.0)
+    draw = torch.Generator().manual_seed(1)
+    coefficients = Coefficients(*(torch.randn(shape, generator=draw) for shape in ((3, 4), (3,), (2,))))
+    nats, gradient = Fit(inputs, evidence, target, weights).nats_and_gradient(coefficients)
+    dense = inputs.rows if isinstance(inputs.rows, Tensor) else torch.from_numpy(inputs.rows.toarray())
+    expected = Coefficients(*(part.double().requires_grad_() for part in coefficients))
+    scores = dense.double() @ expected.weight.T + expected.bias
+    scores = scores + torch.einsum("jnk,j->nk", evidence.double(), F.softplus(expected.evidence))
+    cost = F.cross_entropy(scores, target, reduction="none") @ weights.double()
+    cost.backward()
+    torch.testing.assert_close(nats.double(), cost.detach(), rtol=1e-5, atol=0)
+    for part, of_part in zip(gradient, expected, strict=True):
+        torch.testing.assert_close(part.double(), of_part.grad, rtol=1e-4, atol=1e-4)
+
+
+@DENSITIES
+def test_weights_are_where_the_penalized_likelihood_is_highest(density):
+    inputs, evidence, target, weights = examples_of_a_fit(density)
+    fit = Fit(inputs, evidence, target, weights)
+    fitted = fit.fitted(3, 1.0)
+    _, (weight, bias, of_evidence) = fit.nats_and_gradient(fitted)
+    assert (weight + fitted.weight).abs().max() < 2e-2
+    assert bias.abs().max() < 2e-2
+    assert (of_evidence + fitted.evidence.sigmoid()).abs().max() < 2e-2
 
 
 def test_what_is_unknown_counts_as_zero_and_numbers_say_whether_they_are_known():
     features = torch.tensor([[1.0, 2.0], [0.0, 4.0], [torch.nan, torch.nan]])
-    design = Design.of(features, torch.tensor([0, 1]), torch.tensor([False, True]))
+    design = Design.of(features[:, 1:], torch.tensor([0, 1]), torch.tensor([False, True]))
     assert design(features).tolist() == [[1, -1, 1], [0, 1, 1], [0, 0, 0]]
     none = Evidence.of([], [], None)
     labels, share = torch.tensor([4, 7]), torch.tensor(0.8).double()
