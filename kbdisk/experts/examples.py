@@ -141,10 +141,9 @@ class OneHotExamples:
 
     def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:
         """Add the masked tokens (T,), each beside the visible tokens (T,) of other slots."""
-        rows, row_of = batch.entity[masked].unique(), torch.full((batch.size,), -1)
-        row_of[rows.cpu()] = torch.arange(len(rows))
-        table = self.features.table(batch, visible).cpu()
-        table = table if len(rows) == batch.size else table[rows.cpu()]
+        entities, row_of = batch.entity[masked].unique(), torch.full((batch.size,), -1)
+        row_of[entities.cpu()] = torch.arange(len(entities))
+        table = self.features.table(batch, visible, entities).cpu()
         for kind in batch.spans.keys() & self.kinds:
             start, end = batch.spans[kind]
             tokens = masked[start:end].nonzero()[:, 0]
