@@ -8,7 +8,7 @@ T tokens   B entities of a batch   N entities   C classes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -142,13 +142,20 @@ def _remaining(batch: Batch, layout: Layout, masked: Tensor, usual_amount: Tenso
 
 
 def reserved_questions(
-    training: Tokens, complete: Tokens, usual_amount: Tensor, generator: Generator | None = None
+    training: Tokens,
+    complete: Tokens,
+    usual_amount: Tensor,
+    generator: Generator | None = None,
+    slots: Collection[int] | None = None,
 ) -> Iterator[Question]:
     """Asks for the values that were reserved from training, all of an entity's at once, given its training values.
 
-    With a generator in random order, as there may not be time for all.
+    With `slots`, for those of these slots alone. With a generator in random order, as there may not be time for all.
     """
-    entities = complete.owners_of((complete.known & ~training.known).nonzero()[:, 0]).unique()
+    is_asked = complete.known & ~training.known
+    if slots is not None:
+        is_asked &= torch.isin(complete.slot, torch.tensor(sorted(slots), device=complete.slot.device))
+    entities = complete.owners_of(is_asked.nonzero()[:, 0]).unique()
     batches = list(chunks(complete, entities[complete.sizes[entities].argsort(stable=True)]))
     order: Iterable[int] = range(len(batches))
     if generator is not None:
@@ -156,4 +163,6 @@ def reserved_questions(
     for chunk in map(batches.__getitem__, order):
         batch, known = complete.batch(chunk), training.batch(chunk).known
         masked, visible = batch.known & ~known & ~batch.fixed, batch.seen(known)
+        if slots is not None:
+            masked &= torch.isin(batch.slot, torch.tensor(sorted(slots), device=batch.slot.device))
         yield batch, Hidden(visible, masked, masked.float()), visibility_levels(batch, visible, usual_amount)

@@ -315,7 +315,8 @@ def stack(
     usual_amount = usual_amounts(sides.training)
     asked, required_errors = _questions(sides.held_out, usual_amount, rounds, generator), REQUIRED_ERRORS
     if sides.complete is not None:
-        reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator)
+        slots = {slot for group in groups for slot in group.slots}
+        reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator, slots)
         asked, required_errors = chain(((question, False) for question in reserved), asked), 0.0
     return stack_by(groups, model, asked, required_errors, seconds, report)
 
@@ -379,8 +380,12 @@ def _ask(
     gives weights to all; but not in rounds, in which far less is visible than in completion.
     """
     batch, hidden, levels = question
+    slots = sorted({slot for group in groups for slot in group.slots})
+    is_asked = hidden.asked & torch.isin(batch.slot, torch.tensor(slots, device=batch.slot.device))
+    if not bool(is_asked.any()):
+        return
     seen = [(group, group.seen(batch, hidden.visible)) for group in groups]
-    for kind, asked in model(batch, hidden.visible, hidden.asked).kinds.items():
+    for kind, asked in model(batch, hidden.visible, is_asked).kinds.items():
         entity = batch.entity[asked.tokens]
         truth = batch.values[kind][asked.rows]
         numbers = Numbers.of(asked.belief, truth) if isinstance(asked.belief, NumberBelief) else ()

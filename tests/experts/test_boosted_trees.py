@@ -151,6 +151,23 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
     assert bool(batch.fixed[lost].all())
 
 
+def test_of_some_slots_alone_the_reserved_values_are_asked_for():
+    codec = Codec.fit(*linked())
+    tokens = codec.encode(linked()[1])
+    part, usual = without_reserved(tokens, 0), torch.zeros(2, dtype=torch.long)
+    (number,) = (n for n, slot in enumerate(codec.slots) if slot.class_name == "Person" and slot.path == ("n",))
+    ((batch, hidden, _),) = reserved_questions(part, tokens, usual, slots={number})
+    ((every, every_hidden, _),) = reserved_questions(part, tokens, usual)
+    assert int(hidden.asked.sum()) == 40
+    assert set(batch.slot[hidden.asked].tolist()) == {number}
+    assert set(batch.entity[hidden.asked].tolist()) == set(range(batch.size))
+    assert batch.size < every.size
+    asked_there = every_hidden.asked & (every.slot == number)
+    assert sorted(batch.id_hash[batch.entity[hidden.asked]].tolist()) == sorted(
+        every.id_hash[every.entity[asked_there]].tolist()
+    )
+
+
 def test_where_there_are_links_reserved_values_give_the_weights():
     model = train(*linked(120), run(folds=2), CPU, lambda progress: None)
     assert {model.codec.slots[slot].path for slot in model.experts["boosted_trees"].slots} >= {("n",)}
