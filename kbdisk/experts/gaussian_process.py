@@ -376,6 +376,11 @@ class ExampleMaker:
         y = torch.tensor(list(map(float, numbers)), dtype=torch.float64, device=codes.device)[:, None]
         return Examples(features, entities, y)
 
+    def scaled(self, slot: int, numbers: Tensor) -> Tensor:
+        """Numbers on the scale of their property, by which their errors are compared: logarithms where they are skewed."""
+        floor = 0.0 if self.codec.slots[slot].kind != NUMBER else self.codec.slots[slot].codec.floor_of_logs
+        return numbers.clamp(min=floor).log() if floor else numbers
+
     def knots(self, slot: int) -> list[Tensor]:
         """(2, P) numbers and their codes; none where the codes are linear in the numbers."""
         x, z, _ = self.codec.slots[slot].codec.map.knots
@@ -486,7 +491,8 @@ def _fit_process(
         )
         process, leave_one_out = _conditioned(unconditioned, examples)
         processes.append(process)
-        errors.append((process.numbers(leave_one_out) - examples.y).flatten())
+        error = maker.scaled(slot, process.numbers(leave_one_out)) - maker.scaled(slot, examples.y)
+        errors.append(error.flatten())
     return processes[int(limited(torch.stack(errors, 1)).square().sum(0).argmin())]
 
 

@@ -115,6 +115,20 @@ def test_a_process_of_skewed_numbers_predicts_their_codes():
     assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
 
 
+def test_of_numbers_over_decades_small_ones_count_as_much_as_large_ones():
+    rng, known = random.Random(0), []
+    for number in range(150):
+        x = rng.gauss(0, 1)
+        population = round(1e6 * 10 ** (x + rng.gauss(0, 0.3)))
+        known.append(Entity(f"town{number}", {"x": round(x, 3), "population": population}))
+    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("population",): Property(Number())}), known)
+    tokens, config = codec.encode(known), GaussianProcessConfig(share=0.5)
+    group = gaussian_process.fit(codec, Sides(tokens, tokens), config=config, seed=0).group
+    process = group.experts[codec.slot("", ("population",)), USUALLY_VISIBLE].expert
+    inputs = Inputs(process.points.features[process.rows], process.points.entities[process.rows])
+    assert process.predict(inputs).min() > 0  # on the scale of the numbers themselves many would be negative
+
+
 def test_values_are_interpolated_between_knots_and_extrapolated_beyond():
     knots = torch.tensor([[0.0, 1.0, 3.0], [0.0, 2.0, 3.0]], dtype=torch.float64)
     values = torch.tensor([-1.0, 0.5, 1.0, 2.0, 5.0], dtype=torch.float64)
