@@ -120,13 +120,12 @@ def test_of_numbers_over_decades_small_ones_count_as_much_as_large_ones():
     for number in range(150):
         x = rng.gauss(0, 1)
         population = round(1e6 * 10 ** (x + rng.gauss(0, 0.3)))
-        known.append(Entity(f"town{number}", {"x": round(x, 3), "population": population}))
-    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("population",): Property(Number())}), known)
+        known.append(Entity(f"e{number}", {"x": round(x, 3), "y": population}))
+    codec = Codec.fit(of_one_class({("x",): Property(Number()), ("y",): Property(Number())}), known)
     tokens, config = codec.encode(known), GaussianProcessConfig(share=0.5)
     group = gaussian_process.fit(codec, Sides(tokens, tokens), config=config, seed=0).group
-    process = group.experts[codec.slot("", ("population",)), USUALLY_VISIBLE].expert
-    inputs = Inputs(process.points.features[process.rows], process.points.entities[process.rows])
-    assert process.predict(inputs).min() > 0  # on the scale of the numbers themselves many would be negative
+    process = group.experts[codec.slot("", ("y",)), USUALLY_VISIBLE].expert
+    assert process.knots.shape[1] > 2  # its outputs are codes; squared errors of populations would be least without
 
 
 def test_values_are_interpolated_between_knots_and_extrapolated_beyond():
