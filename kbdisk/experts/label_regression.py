@@ -57,7 +57,9 @@ from kbdisk.model.optimizers import LBFGS
 from kbdisk.parallel import parallel_map, usable_processes
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
-MIN_SHARE_LEARNT = 0.5  # of a slot's values: evidence of all values alone is better than inputs fitted to fewer
+MIN_SHARE_LEARNT = (
+    0.5  # of a slot's values, that inputs are fitted to: evidence alone is better than inputs fitted to fewer
+)
 ENOUGH_LEARNT = 0.7  # of a slot's values, from which on it is fitted again after those that have learnt from fewer
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
@@ -527,7 +529,7 @@ class Task:
         return LabelRegression(self.design, evidence, self.start.weight, self.start.bias, self.labels, share)
 
     def fitted(self, steps: int = STEPS) -> Task:
-        """The task with coefficients fitted to all its examples."""
+        """The task with coefficients fitted to its fitted rows."""
         fit = self._fit_of(torch.ones(len(self.fitted_rows), dtype=torch.bool))
         return replace(self, start=fit.fitted(len(self.labels), self.penalty, self.start, steps))
 
