@@ -21,7 +21,7 @@ from kbdisk.schemas.text.numerals import number, show_digits
 LINE = orjson.OPT_APPEND_NEWLINE
 PAGE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2
 
-_FOLDED = bytes.maketrans(b"123456789.E+", b"0000000000e-")
+_FOLDING_TABLE = bytes.maketrans(b"123456789.E+", b"0000000000e-")
 _LONG_NUMBER, _EXPONENTS = b"0" * 16, (b"e000", b"e-000")  # of folded text: numbers that orjson may round or refuse
 _HALF_OF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")  # of surrogates
 
@@ -46,7 +46,7 @@ def load_json(text: bytes) -> Any:
 
 def _may_be_beyond_orjson(text: bytes) -> bool:
     """Whether a text may have a number or a half of a surrogate pair that orjson would change or refuse."""
-    folded = text.translate(_FOLDED)  # a regular expression for such numbers takes five times as long
+    folded = text.translate(_FOLDING_TABLE)  # a regular expression for such numbers takes five times as long
     has_number = _LONG_NUMBER in folded or any(exponent in folded for exponent in _EXPONENTS)
     return has_number or (b"\\u" in text and _HALF_OF_PAIR.search(text) is not None)
 

@@ -1,11 +1,10 @@
-"""A map whose items are divided among processes that are forked from this one.
+"""A map whose items are divided among forked processes.
 
-A forked process has all that this one has in memory, so nothing is copied to it but the items. Each takes the next item once
-it is done with one, also while this process computes something else. A process computes with a single thread, as the threads
-of torch do not survive a fork. An item whose process was killed, or whose function has raised an exception, is done again in
-this process: so the exception is raised here.
+A child process has the memory of its parent, so that only items are sent to it. It takes the next item when it has finished
+one, also while the parent computes something else. It computes with one thread, as torch's threads do not survive a fork. The
+parent repeats an item whose child was killed or raised an exception, so that the exception is raised in the parent.
 
-Only Linux forks safely. Elsewhere, on a GPU, and in a daemonic process, which may have no children, this process does all.
+Only Linux forks safely. Elsewhere, on a GPU, and in a daemonic process, which may have no children, the parent does all.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from itertools import chain, islice
+from contextlib import contextmanager, suppress
+from itertools import chain, count, islice
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 
 T = TypeVar("T")
 R = TypeVar("R")
 MAX_PROCESSES = 8  # each needs memory for what it computes
-MAX_ITEMS_AHEAD = 16  # for each process, that are begun before their results are asked for
+MAX_ITEMS_AHEAD = 8  # for each process, that are begun before their results are asked for
+_forking = threading.Lock()  # a child of another thread would inherit both ends of a new connection
 
 
 def usable_processes(device: torch.device | str = "cpu") -> int:
@@ -40,109 +39,149 @@ def usable_processes(device: torch.device | str = "cpu") -> int:
     return min(torch.get_num_threads(), MAX_PROCESSES) if may_fork and torch.device(device).type == "cpu" else 1
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within the context torch computes with one thread: the processes of a map have the other cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def parallel_map(function: Callable[[T], R], items: Iterable[T], processes: int) -> Iterator[R]:
     """The results of a function for items, in order. Items are taken a while before they are needed; items and results are pickled."""
+    if processes < 2:
+        return map(function, items)
     remaining = iter(items)
-    first = list(islice(remaining, 2))
-    remaining = chain(first, remaining)
-    if processes < 2 or len(first) < 2:
-        yield from map(function, remaining)
+    first = list(islice(remaining, processes))
+    return _mapped(function, chain(first, remaining), len(first))
+
+
+def _mapped(function: Callable[[T], R], items: Iterator[T], processes: int) -> Iterator[R]:
+    """The results by at most so many processes."""
+    workers = _fork(function, processes) if processes > 1 else []
+    if not workers:
+        yield from map(function, items)
         return
-    with ExitStack() as ending:
-        workers: list[_Worker[T, R]] = []
-        ending.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(1)  # the cores are busy
+    try:
+        yield from _divided(function, items, workers)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _fork(function: Callable[[T], R], processes: int) -> list[_Worker[T, R]]:
+    """As many workers as the system has processes and memory for."""
+    workers: list[_Worker[T, R]] = []
+    with suppress(OSError):
         for _ in range(processes):
             workers.append(_Worker(function, [worker.connection for worker in workers]))
-            ending.callback(workers[-1].end)
-        yield from _divided(function, remaining, workers)
+    return workers
+
+
+class _Outcome(NamedTuple):
+    """What a worker has made of an item."""
+
+    number: int
+    pickled: bytes | None  # None: the function has raised an exception, or the child was killed
+    is_alive: bool
 
 
 def _divided(function: Callable[[T], R], items: Iterator[T], workers: Sequence[_Worker[T, R]]) -> Iterator[R]:
-    """The results, each by the worker that is free first. A thread for each worker waits for it."""
-    idle: SimpleQueue[_Worker[T, R]] = SimpleQueue()
+    """The results. Each worker takes the next item when it has finished one, and has a thread that waits for it."""
+    requests: SimpleQueue[tuple[int, T] | None] = SimpleQueue()
+    outcomes: SimpleQueue[_Outcome] = SimpleQueue()
+
+    def serve(worker: _Worker[T, R]) -> None:
+        while (request := requests.get()) is not None:
+            outcome = worker.compute(*request)
+            outcomes.put(outcome)
+            if not outcome.is_alive:
+                return
+
     for worker in workers:
-        idle.put(worker)
-
-    def computed(item: T) -> bytes | None:
-        worker = idle.get()
-        try:
-            return worker.computed(item)
-        finally:
-            idle.put(worker)
-
-    begun: deque[tuple[T, Future[bytes | None]]] = deque()
-    with ThreadPoolExecutor(len(workers)) as threads:
-        try:
-            while True:
-                for item in islice(items, MAX_ITEMS_AHEAD * len(workers) - len(begun)):
-                    begun.append((item, threads.submit(computed, item)))
-                if not begun:
-                    return
-                item, future = begun.popleft()
-                yield _result(function, item, future.result())
-        finally:
-            for _, future in begun:
-                future.cancel()
-            for worker in workers:
-                worker.end()
+        threading.Thread(target=serve, args=(worker,), daemon=True).start()
+    begun: dict[int, T] = {}
+    finished: dict[int, bytes | None] = {}
+    numbers, alive = count(), len(workers)
+    try:
+        for place in count():
+            for item in islice(items, MAX_ITEMS_AHEAD * len(workers) - len(begun)):
+                number = next(numbers)
+                begun[number] = item
+                requests.put((number, item))
+            if place not in begun:
+                return
+            while place not in finished and alive:
+                outcome = outcomes.get()
+                finished[outcome.number] = outcome.pickled
+                alive -= not outcome.is_alive
+            yield _result(function, begun.pop(place), finished.pop(place, None))
+    finally:
+        for _ in workers:
+            requests.put(None)
 
 
-def _result(function: Callable[[T], R], item: T, computed: bytes | None) -> R:
-    """The result that a process has computed, with its warnings; without one the function is called here."""
-    if computed is None:
+def _result(function: Callable[[T], R], item: T, pickled: bytes | None) -> R:
+    """The result that a child has computed, with its warnings; without one the function is called here."""
+    if pickled is None:
         return function(item)
-    result, caught = pickle.loads(computed)
+    result, caught = pickle.loads(pickled)
     for message, category in caught:
         warnings.warn(message, category, stacklevel=4)
-    computed_result: R = result
-    return computed_result
+    unpickled: R = result
+    return unpickled
 
 
 class _Worker(Generic[T, R]):
-    """A forked process."""
+    """A child process."""
 
     def __init__(self, function: Callable[[T], R], others: Sequence[Connection]) -> None:
-        """`others` are the connections of earlier workers, which the process inherits."""
-        self.connection, far = multiprocessing.Pipe()
-        arguments = (function, far, [*others, self.connection])
-        self.process = multiprocessing.get_context("fork").Process(target=_work, args=arguments, daemon=True)
-        with warnings.catch_warnings():  # of threads that the process will not have
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.process.start()
-        far.close()
+        """`others` are the connections of earlier workers, which the child inherits."""
+        with _forking:
+            self.connection, of_child = multiprocessing.Pipe()
+            arguments = (function, of_child, [*others, self.connection])
+            self.process = multiprocessing.get_context("fork").Process(target=_work, args=arguments, daemon=True)
+            try:
+                with warnings.catch_warnings():  # Python warns that a fork does not copy threads
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    self.process.start()
+            finally:
+                of_child.close()
 
-    def computed(self, item: T) -> bytes | None:
-        """The pickled result and warnings of an item; None where the function has raised an exception, or the process was killed."""
+    def compute(self, number: int, item: T) -> _Outcome:
+        """The pickled result and warnings of an item."""
         try:
             self.connection.send(item)
-            return self.connection.recv_bytes() or None
+            return _Outcome(number, self.connection.recv_bytes() or None, is_alive=True)
         except (EOFError, OSError):
-            return None
+            return _Outcome(number, None, is_alive=False)
 
     def end(self) -> None:
         """End the process, whatever it does."""
-        self.process.terminate()
+        self.process.kill()
         self.process.join()
 
 
 def _work(function: Callable[[Any], Any], connection: Connection, inherited: Sequence[Connection]) -> None:
-    """Compute the items that come over a connection, until it ends: then the process that has forked this one has ended."""
+    """Compute the items that come over a connection, until the parent ends and closes it."""
     for other in inherited:
         other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to the process that has forked this one, too
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # the collector would write to memory that the processes share
     torch.set_num_threads(1)
     try:
         with suppress(EOFError, OSError):
             while True:
-                connection.send_bytes(_computed(function, connection.recv()))
+                connection.send_bytes(_compute_pickled(function, connection.recv()))
     finally:
-        os._exit(0)  # without what this process would do at its end
+        os._exit(0)  # skips the exit handlers inherited from the parent
 
 
-def _computed(function: Callable[[T], Any], item: T) -> bytes:
+def _compute_pickled(function: Callable[[T], Any], item: T) -> bytes:
     """The pickled result of a function, and its warnings; empty where it has raised an exception."""
     with warnings.catch_warnings(record=True) as caught:
         try:

@@ -18,7 +18,7 @@ from kbdisk.errors import KBDiskWarning, TrainingError
 from kbdisk.parallel import MAX_PROCESSES, parallel_map, usable_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
-OWN = os.getpid()
+PARENT_PID = os.getpid()
 FORKS_AND_WAITS = """
 import os, sys, time
 from kbdisk.parallel import parallel_map
@@ -39,13 +39,15 @@ def test_results_are_in_the_order_of_the_items_and_come_from_several_processes()
     assert [number for number, _, _ in results] == list(range(40))
     processes = {process for _, process, _ in results}
     assert len(processes) > 1
-    assert OWN not in processes
+    assert PARENT_PID not in processes
     assert {threads for _, _, threads in results} == {1}
 
 
 @pytest.mark.parametrize(("items", "processes"), [([], 2), ([1], 2), ([1, 2], 1)])
 def test_this_process_computes_what_cannot_be_divided(items, processes):
-    assert list(parallel_map(lambda item: (item, os.getpid()), items, processes)) == [(item, OWN) for item in items]
+    assert list(parallel_map(lambda item: (item, os.getpid()), items, processes)) == [
+        (item, PARENT_PID) for item in items
+    ]
 
 
 def test_an_exception_is_raised_here_after_the_results_before_it():
@@ -78,7 +80,7 @@ def test_warnings_of_other_processes_are_given_here():
 @pytest.mark.parametrize("killed", [{2}, set(range(8))])
 def test_items_of_killed_processes_are_done_here(killed):
     def computed(number: int) -> int:
-        if number in killed and os.getpid() != OWN:
+        if number in killed and os.getpid() != PARENT_PID:
             os.kill(os.getpid(), signal.SIGKILL)
         return number * number
 
@@ -106,14 +108,41 @@ def set_threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(before)
 
 
-def test_the_processes_end_with_the_map_and_torch_has_its_threads_again(set_threads):
+def test_the_processes_end_with_the_map(set_threads):
     set_threads(2)
     results = parallel_map(lambda number: os.getpid(), range(100), 2)
     processes = {next(results) for _ in range(4)}
-    assert torch.get_num_threads() == 1
-    results.close()
     assert torch.get_num_threads() == 2
+    results.close()
     assert not any(map(is_running, processes))
+
+
+def test_the_items_of_a_killed_process_are_left_to_the_others():
+    def computed(number: int) -> int:
+        if number == 3 and os.getpid() != PARENT_PID:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
+        return os.getpid()
+
+    assert list(parallel_map(computed, range(100), 3)).count(PARENT_PID) == 1
+
+
+def test_without_room_for_processes_the_parent_computes_all(monkeypatch):
+    def refused() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refused)
+    assert list(parallel_map(lambda number: (number, os.getpid()), range(4), 3)) == [
+        (number, PARENT_PID) for number in range(4)
+    ]
+
+
+def test_a_process_ends_whatever_the_handler_of_its_parent_does():
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        assert list(parallel_map(lambda number: number, range(2), 4)) == [0, 1]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_the_processes_end_where_this_one_is_killed():

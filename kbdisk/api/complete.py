@@ -214,7 +214,9 @@ class Completed(Iterable[Completion]):
             )
         )
         if predictions is None:
-            predictions = Predictions.of(predicting)
+            predictions = Predictions(predicting.about, predicting.covers_all_gaps)
+            for _, lines in predicting.lines():
+                predictions.add(lines)
         elif every_gap and not predictions.covers_all_gaps:
             raise LoadError(predictions.name, SOME_GAPS)
         else:

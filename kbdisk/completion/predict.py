@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple
@@ -46,7 +47,7 @@ from kbdisk.leaves.number.belief import NumberBelief
 from kbdisk.model.beliefs import Beliefs
 from kbdisk.model.diffusion import Model, beliefs, reveal, revealing
 from kbdisk.model.estimates import Estimate, estimate_codes, estimate_values, round_to_interval
-from kbdisk.parallel import parallel_map, usable_processes
+from kbdisk.parallel import one_thread, parallel_map, usable_processes
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.composites.date import NUMBERS
 from kbdisk.schemas.composites.date import Date as DateKind
@@ -125,14 +126,15 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         if processes > 1:
             _ = self._evidence  # once for all processes
         if unique_pairs.partners:
-            processes = 1  # a pair of one chunk is taken for all that follow
+            processes = 1  # later chunks may not repeat a pair that an earlier one has filled
         predict_chunk = partial(self._predicted_lines, predictor, consistency)
         total = self.plan.total if self.watch is not None else 0
         done = 0
         for rows, of_chunk in parallel_map(predict_chunk, self._chunks(), processes):
             for row, of_gaps in zip(rows, of_chunk, strict=True):
                 planned = self.plan.planned(row)
-                of_sets = (prediction.line(row, planned.entity.id) for prediction in self._further_members(planned))
+                with one_thread() if processes > 1 else nullcontext():
+                    of_sets = [prediction.line(row, planned.entity.id) for prediction in self._further_members(planned)]
                 yield planned, [*of_gaps, *of_sets]
             done += len(rows)
             if self.watch is not None:

@@ -18,12 +18,12 @@ file without a name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -104,20 +104,6 @@ def predictions_of(records: Iterable[Mapping[str, Any]], planned: Planned) -> li
     return [Prediction.of(data, gaps[path]) for path, data in by_path.items()]
 
 
-class PredictedPlan(Protocol):
-    """The entities of a plan with their predictions, as `Predicting` has them."""
-
-    @property
-    def covers_all_gaps(self) -> bool:
-        """Whether all gaps are predicted, so that other thresholds need no new prediction."""
-
-    def about(self) -> Mapping[str, Any]:
-        """The inputs that the predictions depend on."""
-
-    def lines(self) -> Iterator[tuple[Planned, list[bytes]]]:
-        """Each entity with the lines of its predictions."""
-
-
 class Predictions:
     """The table of predictions."""
 
@@ -149,14 +135,10 @@ class Predictions:
         """The inputs that the predictions depend on."""
         return self._about()
 
-    @classmethod
-    def of(cls, predicted: PredictedPlan, max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY) -> Predictions:
-        """The table of all predictions for the entities of a plan."""
-        table = cls(predicted.about, predicted.covers_all_gaps, max_bytes_in_memory)
-        for _, lines in predicted.lines():
-            table._lines.writelines(lines)
-            table.count += len(lines)
-        return table
+    def add(self, lines: Sequence[bytes]) -> None:
+        """Add the lines of an entity."""
+        self._lines.writelines(lines)
+        self.count += len(lines)
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:

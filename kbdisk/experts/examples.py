@@ -179,7 +179,7 @@ def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:
 
 
 def random_rows(count: int, most: int, seed: int) -> Tensor:
-    """(m,) ascending, `most` random ones of so many rows; all where there are no more."""
+    """(m,) ascending, a random sample of `most` of so many rows, or all where there are no more."""
     return torch.randperm(count, generator=Generator().manual_seed(seed))[:most].sort().values
 
 

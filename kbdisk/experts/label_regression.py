@@ -57,9 +57,8 @@ from kbdisk.model.optimizers import LBFGS
 from kbdisk.parallel import parallel_map, usable_processes
 
 EVIDENCE_SHARE = 0.7  # of the time, at most, in which all slots are fitted without inputs
-MIN_SHARE_LEARNT = (
-    0.5  # of a slot's values, that inputs are fitted to: evidence alone is better than inputs fitted to fewer
-)
+MIN_SHARE_LEARNT = 0.5  # of a slot's values; with fewer, evidence alone predicts better than inputs
+
 ENOUGH_LEARNT = 0.7  # of a slot's values, from which on it is fitted again after those that have learnt from fewer
 MIN_SECONDS_FITTED = 0.3  # once the values are prepared
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of regressions
@@ -138,7 +137,7 @@ class Design:
 
     @classmethod
     def of(cls, numbers: Tensor, columns: Tensor, is_number: Tensor) -> Design:
-        """The design for some columns (f,), by the values (n, p) of those that are numbers (f,)."""
+        """The design for some columns (f,). `numbers` (n, p) are the values of the number columns, which `is_number` (f,) marks."""
         known = ~numbers.isnan()
         count = known.sum(0).clamp(min=1)
         values = numbers.nan_to_num(0.0).double()
@@ -222,7 +221,7 @@ def _fit_evidence(
     processes = usable_processes(examples.features.slot.device)
     largest_first = sorted(examples.training, key=lambda slot: -len(examples.training[slot]))
 
-    def fitted(place: int) -> Task | None:
+    def fit_slot(place: int) -> Task | None:
         left = math.inf if end is None else end - time.monotonic()
         if left <= 0:
             return None
@@ -233,7 +232,7 @@ def _fit_evidence(
         return Task.of_evidence(some, examples.features, examples.columns_beside(slot), config)
 
     tasks: dict[int, Task] = {}
-    for done, task in enumerate(parallel_map(fitted, range(len(largest_first)), processes)):
+    for done, task in enumerate(parallel_map(fit_slot, range(len(largest_first)), processes)):
         if task is not None:
             tasks[largest_first[done]] = task
         report(done + 1, 2 * len(largest_first))
@@ -255,7 +254,7 @@ def _fit_inputs(
     seconds = None if end is None else max(end - time.monotonic(), 0.0)
     fitting_time = FittingTime(seconds, list(costs.values()), processes)
 
-    def fitted(place: int) -> Task | None:
+    def fit_slot(place: int) -> Task | None:
         slot, share = slots[place], fitting_time.share(place)
         if share <= 0:
             return None
@@ -266,7 +265,7 @@ def _fit_inputs(
         return task.without_inputs()
 
     found = {}
-    for done, task in enumerate(parallel_map(fitted, range(len(slots)), processes)):
+    for done, task in enumerate(parallel_map(fit_slot, range(len(slots)), processes)):
         if task is not None:
             found[slots[done]] = task
         report(len(slots) + done + 1, 2 * len(slots))
@@ -275,7 +274,7 @@ def _fit_inputs(
 
 def _fitted_values(task: Task, examples: Examples, config: LabelRegressionConfig) -> int:
     """How many values a task may be fitted to."""
-    return min(len(examples), task.most_fitted(config.screened))
+    return min(len(examples), task.max_fitted_values(config.screened))
 
 
 def _costs(tasks: Mapping[int, Task], examples: OneHotExamples, config: LabelRegressionConfig) -> dict[int, int]:
@@ -344,15 +343,15 @@ def _refitted(
     }
     order = sorted(experts, key=lambda key: (learnt[key[0]] > ENOUGH_LEARNT, costs[key[0]]))
 
-    def refitted(key: SlotLevel) -> LabelRegression | None:
+    def refit_expert(key: SlotLevel) -> LabelRegression | None:
         if time.monotonic() >= until:
             return None
         task = tasks[key[0]]
         every = Examples.joined([side[key[0]] for side in sides if key[0] in side])
-        most = task.most_fitted(len(task.design.columns))
+        most = task.max_fitted_values(len(task.design.columns))
         return task.with_examples(every, most, seed).with_inputs_of(every).fitted().regression()
 
-    for done, regression in enumerate(parallel_map(refitted, order, usable_processes(device))):
+    for done, regression in enumerate(parallel_map(refit_expert, order, usable_processes(device))):
         if regression is not None:
             found[order[done]] = replace(experts[order[done]], expert=regression.to(device))
         report(done + 1, len(order))
@@ -430,17 +429,17 @@ class Task:
         config: LabelRegressionConfig,
         seed: int,
     ) -> Task:
-        """The same task with inputs of the used columns (f,) and with the best penalty, fitted to `most` of the examples; itself where it cannot be."""
+        """The same task with inputs of the used columns (f,) and with the best penalty, fitted to `most` of the examples; unchanged where no column or no penalty can be selected."""
         used = used[columns.label.cpu()[used] != KEY_COLUMN]
         used = self._screened(examples.sample(MAX_SCREENED_ROWS, seed), used, config.screened)
         if not len(used):
             return self
-        task = self.with_examples(examples, min(most, self.most_fitted(len(used))), seed)
+        task = self.with_examples(examples, min(most, self.max_fitted_values(len(used))), seed)
         is_number = columns.label.cpu()[used] == NUMBER_COLUMN
         design = Design.of(task.fitted_among(examples).features(used[is_number]), used, is_number)
         return replace(task, design=design).with_inputs_of(examples).with_best_penalty(seed) or self
 
-    def most_fitted(self, columns: int) -> int:
+    def max_fitted_values(self, columns: int) -> int:
         """How many values it is fitted to with so many columns, at most, as memory allows."""
         return MAX_CELLS // max(columns + len(self.cooccurrences) * len(self.labels), 1)
 
@@ -513,12 +512,12 @@ class Task:
         """The same task without the inputs of its examples, which take the most memory: they are made anew for others."""
         return replace(self, inputs=InputMatrix(torch.zeros(len(self.fitted_rows), 0)))
 
-    def _fit_of(self, among: Tensor) -> Fit:
-        """A fit to those of the fitted rows that are among some (m,)."""
-        rows = self.fitted_rows[among]
+    def _fit_of(self, mask: Tensor) -> Fit:
+        """The fit to the fitted rows that a mask (m,) selects."""
+        rows = self.fitted_rows[mask]
         evidence = [counts.evidence(self.rows, rows) for counts in self.cooccurrences]
         of_labels = torch.stack(evidence) if evidence else torch.zeros(0, len(rows), len(self.labels))
-        inputs = self.inputs if bool(among.all()) else self.inputs.only(among.nonzero()[:, 0])
+        inputs = self.inputs if bool(mask.all()) else self.inputs.only(mask.nonzero()[:, 0])
         return Fit(inputs, of_labels, self.target[rows], self.weights[rows])
 
     def regression(self) -> LabelRegression:
@@ -549,14 +548,14 @@ class Fit(NamedTuple):
 
     def nats_and_gradient(self, coefficients: Coefficients) -> tuple[Tensor, Coefficients]:
         """() and the derivatives by the coefficients."""
-        log_chances = coefficients.scores(self.inputs, self.evidence).log_softmax(1)
-        own = log_chances.gather(1, self.target[:, None])[:, 0]
-        by_score = log_chances.exp_()
-        by_score.scatter_add_(1, self.target[:, None], -torch.ones_like(own)[:, None])
+        log_probabilities = coefficients.scores(self.inputs, self.evidence).log_softmax(1)
+        of_target = log_probabilities.gather(1, self.target[:, None])[:, 0]
+        by_score = log_probabilities.exp_()
+        by_score.scatter_add_(1, self.target[:, None], -torch.ones_like(of_target)[:, None])
         by_score *= self.weights[:, None]
         by_weight = self.inputs.transposed_times(by_score).T.contiguous()
         by_evidence = self.evidence.flatten(1) @ by_score.flatten() * coefficients.evidence.sigmoid()
-        return -own @ self.weights, Coefficients(by_weight, by_score.sum(0), by_evidence)
+        return -of_target @ self.weights, Coefficients(by_weight, by_score.sum(0), by_evidence)
 
     def fitted(
         self, labels: int, penalty: float, start: Coefficients | None = None, steps: int = STEPS
@@ -575,4 +574,4 @@ class Fit(NamedTuple):
             return nats + penalty / 2 * weight.square().sum() + EVIDENCE_PENALTY * F.softplus(evidence).sum()
 
         solver.step(cost)  # type: ignore[no-untyped-call]
-        return coefficients
+        return Coefficients(*(part.detach() for part in coefficients))

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from kbdisk.experts import EXPERTS, experts_of
 from kbdisk.experts.base import Report
-from kbdisk.parallel import usable_processes
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import SPARE, seconds_for
 from kbdisk.training.validation import FinalTask, Progress, Watch, unwatched
@@ -32,6 +31,7 @@ SHORT_TIME = 25.0  # seconds of training, below which experts have less time to 
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts may be fitted before the networks
 FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up
 SECONDS_OF_GAP = 0.0006  # of predicting and writing a value on one core, where every gap gets one
+SERIAL_SHARE = 0.2  # of it, that is not divided among processes
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
 MOST_EXTENDED = 15.0  # seconds that the model has in this way; a longer budget leaves them, as a rule
@@ -84,22 +84,28 @@ class Clock:
     # ------------------------------------------------------------ the plan
 
     def start(
-        self, budget: float | None, watch: Watch, gaps: int = 0, after: Mapping[str, Limits] | None = None
+        self,
+        budget: float | None,
+        watch: Watch,
+        gaps: int = 0,
+        after: Mapping[str, Limits] | None = None,
+        processes: int = 1,
     ) -> None:
-        """Plan the time that is left when training begins, with so many `gaps` to fill after it."""
+        """Plan the time that is left when training begins, with so many `gaps` to fill after it by so many processes."""
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
         if budget is None:
             return
         if self.fills is not None:
-            self.filling = min(self._seconds_of_filling(gaps), MAX_FILLING_SHARE * self.left)
+            self.filling = min(self._seconds_of_filling(gaps, processes), MAX_FILLING_SHARE * self.left)
         self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
         if self.report is not None:
             self.report(self._plan_line(gaps))
 
-    def _seconds_of_filling(self, gaps: int) -> float:
-        for_gaps = SECONDS_OF_GAP * gaps / usable_processes() if self.fills == "all" else 0.0
+    def _seconds_of_filling(self, gaps: int, processes: int) -> float:
+        share = SERIAL_SHARE + (1 - SERIAL_SHARE) / processes
+        for_gaps = SECONDS_OF_GAP * share * gaps if self.fills == "all" else 0.0
         return FILLING_FACTOR * (self.set_up - self.read) + for_gaps
 
     def _plan_line(self, gaps: int) -> str:

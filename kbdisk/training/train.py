@@ -34,6 +34,7 @@ from kbdisk.experts.base import Candidates, Sides
 from kbdisk.experts.stacking import ROUNDS, stack
 from kbdisk.heap import return_freed_memory
 from kbdisk.model.network import DiSK
+from kbdisk.parallel import usable_processes
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles.styles import Styles
@@ -111,7 +112,7 @@ def train(
         with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
             _train_beside_first(data, device, starts, checkpoint is not None, processes)
         raise ProcessEnded(0)
-    clock.start(run.train.seconds, watch, data.missing, after)
+    clock.start(run.train.seconds, watch, data.missing, after, usable_processes(device))
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)

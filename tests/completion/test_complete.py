@@ -353,8 +353,7 @@ def test_a_part_of_a_date_that_is_written_as_one_word_has_no_place(model, things
         one["born"] = f"{one['born']['year']}-{one['born']['month']:02d}-01"
     things[3]["born"] = "1999-05"
     assert not values(model, *things)[3]
-    [why] = held(model, *things)["born",]
-    assert "1999-05" in why
+    assert held(model, *things)["born",].keys() == {"the given date has no place for a day"}
 
 
 # ---------------------------------------------------------------- which values

@@ -18,7 +18,7 @@ from models import calibrated
 from tables import for_each
 from things import entities, thing
 
-from kbdisk.completion import complete
+from kbdisk.completion import complete, predict
 from kbdisk.completion.complete import Completing, predicting_writable_gaps
 from kbdisk.completion.config import FILLS, CompletionConfig
 from kbdisk.completion.gaps import Gap
@@ -76,7 +76,14 @@ def predictions(plan):
 
 
 def predicted(plan: Plan, **how) -> Predictions:
-    return Predictions.of(Predicting(plan), **how)
+    return table_of(Predicting(plan), **how)
+
+
+def table_of(predicting: Predicting, **how) -> Predictions:
+    predictions = Predictions(predicting.about, predicting.covers_all_gaps, **how)
+    for _, lines in predicting.lines():
+        predictions.add(lines)
+    return predictions
 
 
 def decided(plan: Plan, predictions: Predictions, **how) -> tuple[list, dict]:
@@ -206,10 +213,21 @@ def test_predictions_of_another_source_model_or_choice_are_refused(model, gaps, 
         predictions.refuse_other(Predicting(plan, model.schema).about())
 
 
+def test_several_processes_predict_the_same(monkeypatch, plan):
+    monkeypatch.setattr(predict, "CHUNK_ENTITIES", 3)
+    tables = []
+    for processes in (1, 2):
+        monkeypatch.setattr(predict, "usable_processes", lambda device, count=processes: count)
+        tables.append([[read_line(line) for line in lines] for _, lines in Predicting(plan).lines()])
+    alone, divided = tables
+    assert sum(map(len, alone)) > COUNT
+    assert is_same_but_for_rounding(alone, divided)
+
+
 def test_predictions_for_some_gaps_alone_fit_their_own_thresholds(model, gaps):
     plan = Plan(model, gaps, CompletionConfig(min_confidence=0.4))
     predicting = predicting_writable_gaps(plan)
-    predictions = Predictions.of(predicting)
+    predictions = table_of(predicting)
     assert not predictions.covers_all_gaps
     assert is_same_but_for_rounding(decided(plan, predictions), anew(model, gaps, min_confidence=0.4))
     predictions.refuse_other(predicting.about())

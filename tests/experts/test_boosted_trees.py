@@ -151,7 +151,7 @@ def test_a_share_of_each_propertys_values_is_reserved_and_asked_for_together():
     assert bool(batch.fixed[lost].all())
 
 
-def test_of_some_slots_alone_the_reserved_values_are_asked_for():
+def test_reserved_values_are_asked_for_only_in_the_given_slots():
     codec = Codec.fit(*linked())
     tokens = codec.encode(linked()[1])
     part, usual = without_reserved(tokens, 0), torch.zeros(2, dtype=torch.long)

@@ -115,7 +115,7 @@ def test_a_process_of_skewed_numbers_predicts_their_codes():
     assert (told.clamp(min=1).log10() - price.log10()).abs().median() < 0.2
 
 
-def test_of_numbers_over_decades_small_ones_count_as_much_as_large_ones():
+def test_errors_of_skewed_numbers_are_compared_as_logarithms():
     rng, known = random.Random(0), []
     for number in range(150):
         x = rng.gauss(0, 1)
@@ -125,7 +125,9 @@ def test_of_numbers_over_decades_small_ones_count_as_much_as_large_ones():
     tokens, config = codec.encode(known), GaussianProcessConfig(share=0.5)
     group = gaussian_process.fit(codec, Sides(tokens, tokens), config=config, seed=0).group
     process = group.experts[codec.slot("", ("y",)), USUALLY_VISIBLE].expert
-    assert process.knots.shape[1] > 2  # its outputs are codes; squared errors of populations would be least without
+    assert (
+        process.knots.shape[1] > 2
+    )  # it predicts codes; errors of the populations themselves would select a linear scale
 
 
 def test_values_are_interpolated_between_knots_and_extrapolated_beyond():

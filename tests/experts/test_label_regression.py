@@ -209,7 +209,7 @@ def test_each_slot_learns_from_the_share_of_its_values_that_the_measured_speed_a
     fitting_time = FittingTime(seconds, [cells, 2 * cells, 5 * cells], processes, lambda: now[0])
     assert fitting_time.share(0) == 1.0
     now[0] = 4 / 13 * seconds
-    fitting_time.took(0, 1.0)  # two of 13 / processes parts in four: half as fast as planned where there is one process
+    fitting_time.took(0, 1.0)  # two parts of 13 in 4/13 of the time: half the planned speed of one process
     expected = (4.5 - 2) / 7 if processes == 1 else min((2 * 4.5 - 2) / 7, 1.0)
     assert fitting_time.share(1) == pytest.approx(expected)
     now[0] = seconds

@@ -52,6 +52,7 @@ def planned(
     set_up: float = 0.0,
     fills: str | None = None,
     gaps: int = 0,
+    processes: int = 1,
     report: Callable[[str], None] | None = None,
     **after: Limits,
 ) -> StoppedClock:
@@ -59,7 +60,7 @@ def planned(
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0 if first else math.inf)
     clock = StoppedClock(fills=fills, report=report)
     clock.spent, clock.read = set_up, set_up / 3
-    clock.start(seconds, lambda progress: None, gaps, after)
+    clock.start(seconds, lambda progress: None, gaps, after, processes)
     clock.plan(run(seconds))
     if clock.is_long:
         clock.put_experts_first(run(seconds))
@@ -119,11 +120,10 @@ def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_filling_all_gaps_is_planned_by_their_number_and_that_of_processes(monkeypatch, processes):
+def test_the_time_for_filling_all_gaps_depends_on_the_numbers_of_gaps_and_processes(monkeypatch, processes):
     gaps = 10_000
-    monkeypatch.setattr(clocks, "usable_processes", lambda: processes)
-    left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps).left
-    assert left == pytest.approx(90 - 1.25 * 6 - 6 / processes)
+    left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps, processes=processes).left
+    assert left == pytest.approx(90 - 1.25 * 6 - 6 * (0.2 + 0.8 / processes))
     assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps).left == pytest.approx(90 - 1.25 * 6)
 
 
