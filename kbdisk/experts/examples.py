@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.queries import Masked, chunks, draw_entities, masked_alone, usual_amounts
 
 FEWEST_VALUES = 10_000  # of all slots, that are learnt from where time is short
 FEWEST_OF_SLOT = 300  # the same of one slot
@@ -135,18 +135,16 @@ class OneHotExamples:
         examples: dict[int, Examples] = defaultdict(Examples)
         for chunk in chunks(tokens, entities):
             batch = tokens.batch(chunk)
-            for masked, visible, _ in masked_alone(batch, tokens.layout, self.usual_amount, self.generator):
-                self._append(examples, batch, visible, masked)
+            for masked in masked_alone(batch, tokens.layout, self.usual_amount, self.generator):
+                self._append(examples, *masked.narrowed(batch)[:2])
         return examples
 
-    def _append(self, examples: dict[int, Examples], batch: Batch, visible: Tensor, masked: Tensor) -> None:
-        """Add the masked tokens (T,), each beside the visible tokens (T,) of other slots."""
-        entities, row_of = batch.entity[masked].unique(), torch.full((batch.size,), -1)
-        row_of[entities.cpu()] = torch.arange(len(entities))
-        table = self.features.table(batch, visible, entities).cpu()
+    def _append(self, examples: dict[int, Examples], batch: Batch, masked: Masked) -> None:
+        """Add the masked tokens, each beside the visible tokens of other slots."""
+        table = self.features.table(batch, masked.visible).cpu()
         for kind in batch.spans.keys() & self.kinds:
             start, end = batch.spans[kind]
-            tokens = masked[start:end].nonzero()[:, 0]
+            tokens = masked.tokens[start:end].nonzero()[:, 0]
             slots, counts = batch.slot[start + tokens].unique_consecutive(return_counts=True)
             for slot, of_slot in zip(slots.tolist(), tokens.split(counts.tolist()), strict=True):
                 entity, codes = batch.entity[start + of_slot], batch.values[kind][of_slot]
@@ -155,8 +153,7 @@ class OneHotExamples:
                     row, member = (codes >= 0).nonzero().unbind(1)
                     weights = 1 / (codes >= 0).sum(1)[row].float()
                     entity, codes = entity[row], codes[row, member]
-                of_table = row_of[entity.cpu()]
-                examples[slot].append(table, of_table, codes.cpu(), batch.id_hash[entity].cpu(), weights.cpu())
+                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu(), weights.cpu())
 
 
 def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:

@@ -238,46 +238,39 @@ class OneHotFeatures:
         """(f,) the columns of other slots."""
         return (self.slot != slot).nonzero()[:, 0]
 
-    def table(self, batch: Batch, visible: Tensor, entities: Tensor | None = None) -> Tensor:
+    def table(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, F) float32 of the visible tokens (T,); NaN elsewhere. A label's column is 1 where the value is that, else 0.
 
         Where a slot has several labels, such as links from several entities or the words of a text, the column of each is 1.
-        With `entities` (m,), ascending, (m, F) of these alone.
         """
-        size, row_of = batch.size, torch.arange(batch.size, device=batch.entity.device)
-        if entities is not None:
-            size, row_of = len(entities), torch.full_like(row_of, -1)
-            row_of[entities] = torch.arange(size, device=row_of.device)
-        rows = row_of[batch.entity]  # (T,)
-        visible = visible & (rows >= 0)
         slots = max(int(part.max()) + 1 if len(part) else 0 for part in (self.slot, batch.slot))
-        has_slot = torch.zeros(size, slots, dtype=torch.bool, device=self.slot.device)
-        has_slot[rows[visible], batch.slot[visible]] = True
+        has_slot = torch.zeros(batch.size, slots, dtype=torch.bool, device=self.slot.device)
+        has_slot[batch.entity[visible], batch.slot[visible]] = True
         table = torch.where(has_slot[:, self.slot], 0.0, torch.nan)
         for kind in batch.spans.keys() & {*ONE_HOT_KINDS, TEXT} if len(self) else ():
             start, end = batch.spans[kind]
             has_columns = torch.isin(batch.slot[start:end], self.slot)
             tokens = (visible[start:end] & has_columns).nonzero()[:, 0]
-            row, slot, codes = rows[start + tokens], batch.slot[start + tokens], batch.values[kind][tokens]
+            entity, slot, codes = batch.entity[start + tokens], batch.slot[start + tokens], batch.values[kind][tokens]
             if kind == NUMBER:
-                self._write(table, row, slot, torch.full_like(tokens, NUMBER_COLUMN), codes[:, 0])
+                self._write(table, entity, slot, torch.full_like(tokens, NUMBER_COLUMN), codes[:, 0])
                 continue
             labels = codes.flatten(1) if codes.ndim > 1 else codes[:, None]  # a set and a text have several
-            token, place = (labels >= 0).nonzero().unbind(1)
-            flagged = labels[token, place]
-            self._write(table, row[token], slot[token], flagged, torch.ones_like(flagged))
+            row, place = (labels >= 0).nonzero().unbind(1)
+            flagged = labels[row, place]
+            self._write(table, entity[row], slot[row], flagged, torch.ones_like(flagged))
             if kind != SET:
-                self._write(table, row, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes))
+                self._write(table, entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes))
         return table
 
-    def _write(self, table: Tensor, row: Tensor, slot: Tensor, label: Tensor, values: Tensor) -> None:
+    def _write(self, table: Tensor, entity: Tensor, slot: Tensor, label: Tensor, values: Tensor) -> None:
         """Write values (n,) into a table, where their slots and labels have a column."""
         labels = int(self.label.max()) + 1 - KEY_COLUMN
         columns = self.slot * labels + self.label - KEY_COLUMN  # ascending
         wanted = slot * labels + label - KEY_COLUMN
         column = torch.searchsorted(columns, wanted).clamp(max=len(columns) - 1)
         is_column = (columns[column] == wanted) & (label < labels + KEY_COLUMN)
-        cells = row[is_column] * len(self) + column[is_column]
+        cells = entity[is_column] * len(self) + column[is_column]
         table.view(-1).scatter_reduce_(0, cells, values[is_column].float(), "amax", include_self=False)
 
     @classmethod

@@ -346,6 +346,7 @@ class ExampleMaker:
         return values
 
     def _append(self, values: dict[int, KnownValues], batch: Batch, masked: Masked) -> None:
+        batch, masked, _ = masked.narrowed(batch)
         table = self.featurizer.table(batch, masked.visible)
         for kind in batch.spans.keys() & PROCESS_KINDS:
             start, end = batch.spans[kind]

@@ -322,16 +322,17 @@ def _queries(
     drawn = torch.randperm(len(chosen), generator=generator, device=chosen.device)[: config.queries]
     queries: dict[SlotLevel, Queries] = defaultdict(Queries)
     begin, begun = 0, time.monotonic()
-    for part in chunks(tokens, chosen[drawn]):
-        batch = tokens.batch(part)
+    for chunk in chunks(tokens, chosen[drawn]):
+        batch = tokens.batch(chunk)
         for masked in _masked(batch, tokens, usual_amount, config.rounds, generator):
-            table = features.table(batch, masked.visible).half()
-            for (slot, level), entity in _by_place(batch, masked):
+            part, of_part, entities = masked.narrowed(batch)
+            table = features.table(part, of_part.visible).half()
+            for (slot, level), entity in _by_place(part, of_part):
                 of_place = queries[slot, level]
                 if len(of_place) < config.queries:
                     of_place.features.append(features.hide(table[entity], codec, slot))
-                    of_place.rows.append(drawn[begin + entity])
-        begin += len(part)
+                    of_place.rows.append(drawn[begin + entities[entity]])
+        begin += batch.size
         if seconds is not None and time.monotonic() - begun > seconds:
             break
     return queries

@@ -259,9 +259,10 @@ def _fit_inputs(
         if share <= 0:
             return None
         values, used = examples.training[slot], examples.columns_beside(slot)
-        most = max(int(max(share, MIN_SHARE_LEARNT) * _fitted_values(tasks[slot], values, config)), FEWEST_OF_SLOT)
+        share = max(share, MIN_SHARE_LEARNT)
+        most = max(int(share * _fitted_values(tasks[slot], values, config)), FEWEST_OF_SLOT)
         task = tasks[slot].with_inputs(values, most, examples.features, used, config, seed)
-        fitting_time.took(place, min(max(share, MIN_SHARE_LEARNT), 1.0))
+        fitting_time.took(place, share)
         return task.without_inputs()
 
     found = {}
@@ -349,7 +350,8 @@ def _refitted(
         task = tasks[key[0]]
         every = Examples.joined([side[key[0]] for side in sides if key[0] in side])
         most = task.max_fitted_values(len(task.design.columns))
-        return task.with_examples(every, most, seed).with_inputs_of(every).fitted().regression()
+        task = task.with_examples(every, most, seed)
+        return task.with_inputs_of(task.fitted_among(every)).fitted().regression()
 
     for done, regression in enumerate(parallel_map(refit_expert, order, usable_processes(device))):
         if regression is not None:
@@ -436,8 +438,9 @@ class Task:
             return self
         task = self.with_examples(examples, min(most, self.max_fitted_values(len(used))), seed)
         is_number = columns.label.cpu()[used] == NUMBER_COLUMN
-        design = Design.of(task.fitted_among(examples).features(used[is_number]), used, is_number)
-        return replace(task, design=design).with_inputs_of(examples).with_best_penalty(seed) or self
+        fitted = task.fitted_among(examples)
+        design = Design.of(fitted.features(used[is_number]), used, is_number)
+        return replace(task, design=design).with_inputs_of(fitted).with_best_penalty(seed) or self
 
     def max_fitted_values(self, columns: int) -> int:
         """How many values it is fitted to with so many columns, at most, as memory allows."""
@@ -481,9 +484,8 @@ class Task:
         places = torch.isin(torch.cat(examples.codes), self.labels).nonzero()[:, 0]
         return examples.select(places[self.fitted_rows])
 
-    def with_inputs_of(self, examples: Examples) -> Task:
-        """The same task with the inputs of its examples."""
-        fitted = self.fitted_among(examples)
+    def with_inputs_of(self, fitted: Examples) -> Task:
+        """The same task with the inputs of the examples that it is fitted to."""
         blocks = (fitted.select(rows) for rows in torch.arange(len(fitted)).split(ROWS_AT_ONCE))
         return replace(
             self, inputs=InputMatrix.of(self.design(block.features(self.design.columns)) for block in blocks)

@@ -101,6 +101,13 @@ class Masked(NamedTuple):
     visible: Tensor  # (T,) may show a masked token itself, which its slot's own features have to hide
     levels: Tensor  # (T,) of the entity of each masked token
 
+    def narrowed(self, batch: Batch) -> tuple[Batch, Masked, Tensor]:
+        """The batch with only the entities of masked tokens, the same masks of its tokens, and the entities (m,), ascending."""
+        has_masked = torch.zeros(batch.size, dtype=torch.bool, device=batch.entity.device)
+        has_masked[batch.entity[self.tokens]] = True
+        part, kept = batch.of_entities(has_masked)
+        return part, Masked(*(mask[kept] for mask in self)), has_masked.nonzero()[:, 0]
+
 
 def masked_alone(batch: Batch, layout: Layout, usual_amount: Tensor, generator: Generator) -> Iterator[Masked]:
     """The `questions_alone`, those about independent tokens all at once: beside each all known tokens are visible."""
@@ -152,9 +159,9 @@ def reserved_questions(
 
     With `slots`, for those of these slots alone. With a generator in random order, as there may not be time for all.
     """
-    is_asked = complete.known & ~training.known
-    if slots is not None:
-        is_asked &= torch.isin(complete.slot, torch.tensor(sorted(slots), device=complete.slot.device))
+    is_wanted = torch.full_like(complete.layout.fixed, slots is None)  # (S,)
+    is_wanted[sorted(slots or ())] = True
+    is_asked = complete.known & ~training.known & is_wanted[complete.slot]
     entities = complete.owners_of(is_asked.nonzero()[:, 0]).unique()
     batches = list(chunks(complete, entities[complete.sizes[entities].argsort(stable=True)]))
     order: Iterable[int] = range(len(batches))
@@ -162,7 +169,5 @@ def reserved_questions(
         order = torch.randperm(len(batches), generator=generator, device=generator.device).tolist()
     for chunk in map(batches.__getitem__, order):
         batch, known = complete.batch(chunk), training.batch(chunk).known
-        masked, visible = batch.known & ~known & ~batch.fixed, batch.seen(known)
-        if slots is not None:
-            masked &= torch.isin(batch.slot, torch.tensor(sorted(slots), device=batch.slot.device))
+        masked, visible = batch.known & ~known & ~batch.fixed & is_wanted[batch.slot], batch.seen(known)
         yield batch, Hidden(visible, masked, masked.float()), visibility_levels(batch, visible, usual_amount)
