@@ -34,7 +34,7 @@ _forking = threading.Lock()  # a child of another thread would inherit both ends
 
 
 def usable_processes(device: torch.device | str = "cpu") -> int:
-    """How many processes a map may have: as many as torch may have threads; 1 where it may not fork."""
+    """The number of processes for a map: one for each thread of torch, at most 8; 1 where a fork is not safe."""
     may_fork = sys.platform == "linux" and not multiprocessing.current_process().daemon
     return min(torch.get_num_threads(), MAX_PROCESSES) if may_fork and torch.device(device).type == "cpu" else 1
 
@@ -60,7 +60,7 @@ def parallel_map(function: Callable[[T], R], items: Iterable[T], processes: int)
 
 
 def _mapped(function: Callable[[T], R], items: Iterator[T], processes: int) -> Iterator[R]:
-    """The results by at most so many processes."""
+    """The results, computed by at most so many child processes."""
     workers = _fork(function, processes) if processes > 1 else []
     if not workers:
         yield from map(function, items)
@@ -73,7 +73,7 @@ def _mapped(function: Callable[[T], R], items: Iterator[T], processes: int) -> I
 
 
 def _fork(function: Callable[[T], R], processes: int) -> list[_Worker[T, R]]:
-    """As many workers as the system has processes and memory for."""
+    """Forks workers, until there are enough or the system refuses another."""
     workers: list[_Worker[T, R]] = []
     with suppress(OSError):
         for _ in range(processes):
@@ -82,7 +82,7 @@ def _fork(function: Callable[[T], R], processes: int) -> list[_Worker[T, R]]:
 
 
 class _Outcome(NamedTuple):
-    """What a worker has made of an item."""
+    """The outcome of one item."""
 
     number: int
     pickled: bytes | None  # None: the function has raised an exception, or the child was killed

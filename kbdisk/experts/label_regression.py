@@ -247,7 +247,7 @@ def _fit_inputs(
     end: float | None,
     report: Report,
 ) -> dict[int, Task]:
-    """The tasks with inputs, the cheapest first; each learns from about the same share of its values, as far as there is time."""
+    """Fits tasks with inputs, the cheapest first, each to about the same share of its values, until the time is over."""
     processes = usable_processes(examples.features.slot.device)
     costs = _costs(tasks, examples, config)
     slots = list(costs)
