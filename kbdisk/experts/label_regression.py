@@ -2,10 +2,13 @@
 
 Every training value is hidden alone once. A label's chance depends linearly on what else is visible: labels as flags,
 numbers on their standard scale, and whether they are known. Evidence that came over a property's own link is left out: see
-`OneHotExamples.columns_beside`. The members of a set count as one value together. Weights are penalized by their squares; a
-fifth of some entities says how much. The frequencies of labels beside a value of another property are evidence, too
-(`label_cooccurrence`), with a single weight for each such property: they predict from values that are too rare for weights of
-their own.
+`OneHotExamples.columns_beside`. The members of a set count as one value together.
+
+Weights are penalized by their squares. The labels of an entity, its numbers, and evidence over links have a penalty each, which
+held-out entities select: evidence is much, and little of it tells anything.
+
+The frequencies of labels beside a value of another property are evidence, too (`label_cooccurrence`), with a single weight for
+each such property: they predict from values that are too rare for weights of their own.
 
 n values of one slot   F columns   f of them that one property uses, p of these numbers   K labels   J columns of evidence
 """
@@ -66,12 +69,15 @@ VALUES_PER_SECOND_OF_SLOT = 20_000  # examples of a slot, for each second of its
 CELLS_PER_SECOND = 600_000  # values times labels, for each second of inputs, until the speed is measured
 CELLS_OF_SLOT = 150_000  # added for each slot: selecting its inputs takes as long as these, however few values it has
 MIN_REGRESSION_VALUES = 20  # known values of a slot, below which it has no regression
-PENALTIES = (10.0, 1.0, 0.1)  # times half the squares of the weights, that are tried
-VALIDATION_FOLDS = 5  # one of them selects the penalty
-MAX_PENALTY_ROWS, MAX_SCREENED_ROWS = 2500, 2048  # values by which the penalty, and the inputs, are selected
+PENALTIES = (5.0, 1.0, 0.2)  # times half the squares of the weights, that are tried
+LARGER = 30.0  # times the penalty of an entity's labels, that is tried for each other group of inputs
+FOLDS = 5  # each of them selects the penalties, or the first one alone
+MAX_CELLS_OF_FOLDS = 20_000  # values times labels, beyond which it is one
+MAX_PENALTY_ROWS, MAX_SCREENED_ROWS = 1500, 2048  # values by which the penalty, and the inputs, are selected
 EVIDENCE_PENALTY = 1.0  # nats for a weight of 1 of evidence
 INITIAL_EVIDENCE = -1.0  # of which `softplus` is the weight
 MAX_CELLS = 1 << 25  # values times columns, and evidence of labels, that a regression is fitted to
+LABELS, NUMBERS, LINKED, GROUPS = 0, 1, 2, 3  # groups of inputs: of the entity itself, labels and numbers; over links
 STEPS, FEW_STEPS, HISTORY = 30, 12, 10  # of L-BFGS; the few are to select the penalty
 MAX_SPARSE_DENSITY = 0.1  # of the inputs that are not 0
 ROWS_AT_ONCE = 2048  # that inputs are made of
@@ -200,7 +206,8 @@ def fit(
     end = None if left is None else time.monotonic() + left
     evidence_end = None if end is None else time.monotonic() + EVIDENCE_SHARE * (end - time.monotonic())
     tasks = _fit_evidence(examples, config, seed, evidence_end, report)
-    tasks |= _fit_inputs(tasks, examples, config, seed, end, report)
+    is_linked = torch.tensor([slot.over is not None for slot in codec.slots])[examples.features.slot.cpu()]
+    tasks |= _fit_inputs(tasks, examples, is_linked, config, seed, end, report)
     report(1, 1)
     experts = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
@@ -242,6 +249,7 @@ def _fit_evidence(
 def _fit_inputs(
     tasks: Mapping[int, Task],
     examples: OneHotExamples,
+    is_linked: Tensor,
     config: LabelRegressionConfig,
     seed: int,
     end: float | None,
@@ -261,7 +269,7 @@ def _fit_inputs(
         values, used = examples.training[slot], examples.columns_beside(slot)
         share = max(share, MIN_SHARE_LEARNT)
         most = max(int(share * _fitted_values(tasks[slot], values, config)), FEWEST_OF_SLOT)
-        task = tasks[slot].with_inputs(values, most, examples.features, used, config, seed)
+        task = tasks[slot].with_inputs(values, most, examples.features, is_linked, used, config, seed)
         fitting_time.took(place, share)
         return task.without_inputs()
 
@@ -393,7 +401,8 @@ class Task:
     cooccurrences: Sequence[Cooccurrence]  # J
     fitted_rows: Tensor  # (m,) of the n, ascending
     inputs: InputMatrix  # (m, f + p)
-    penalty: float = 1.0
+    groups: Tensor  # (f + p,) of the inputs, each with a penalty of its own: LABELS, NUMBERS, LINKED
+    penalties: Tensor  # (3,) of these
     start: Coefficients | None = None  # fitted to some of the examples
 
     @classmethod
@@ -419,7 +428,8 @@ class Task:
         rows = torch.arange(len(target))[:: max(len(target) // max(most, 1), 1)]
         share, design = float(is_label.double().mean()), Design.none()
         none = InputMatrix(torch.zeros(len(rows), 0))
-        task = cls(design, labels, share, target, entities, weights, cooccurrences, rows, none)
+        groups, penalties = torch.zeros(0, dtype=torch.long), torch.ones(GROUPS)
+        task = cls(design, labels, share, target, entities, weights, cooccurrences, rows, none, groups, penalties)
         return task.fitted(FEW_STEPS)
 
     def with_inputs(
@@ -427,6 +437,7 @@ class Task:
         examples: Examples,
         most: int,
         columns: OneHotFeatures,
+        is_linked: Tensor,
         used: Tensor,
         config: LabelRegressionConfig,
         seed: int,
@@ -440,7 +451,9 @@ class Task:
         is_number = columns.label.cpu()[used] == NUMBER_COLUMN
         fitted = task.fitted_among(examples)
         design = Design.of(fitted.features(used[is_number]), used, is_number)
-        return replace(task, design=design).with_inputs_of(fitted).with_best_penalty(seed) or self
+        group = is_number.long().where(~is_linked[used], LINKED)
+        groups = torch.cat([group, group[design.numbers]])
+        return replace(task, design=design, groups=groups).with_inputs_of(fitted).with_best_penalties(seed) or self
 
     def max_fitted_values(self, columns: int) -> int:
         """How many values it is fitted to with so many columns, at most, as memory allows."""
@@ -491,24 +504,24 @@ class Task:
             self, inputs=InputMatrix.of(self.design(block.features(self.design.columns)) for block in blocks)
         )
 
-    def with_best_penalty(self, seed: int) -> Task | None:
-        """The same task with the penalty that suits a fold of its entities best; None where a fold is empty or has one label."""
-        fold = folds_of(self.entities[self.fitted_rows], VALIDATION_FOLDS, seed)
+    def with_best_penalties(self, seed: int) -> Task | None:
+        """The same task with the penalties that suit held-out folds of its entities best; None where a fold is empty or has one label."""
+        fold = folds_of(self.entities[self.fitted_rows], FOLDS, seed)
         every = torch.arange(len(fold)) % max(len(fold) // MAX_PENALTY_ROWS, 1) == 0
-        training, validation = every & (fold > 0), every & (fold == 0)
-        if not bool(validation.any()) or len(self.target[self.fitted_rows[training]].unique()) < 2:
+        held_out = [
+            every & (fold == number)
+            for number in range(FOLDS if int(every.sum()) * len(self.labels) <= MAX_CELLS_OF_FOLDS else 1)
+        ]
+        if not all(self._is_divided(every & ~mask, mask) for mask in held_out):
             return None
-        fitting, validating = self._fit_of(training), self._fit_of(validation)
-        start: Coefficients | None = None
-        best, least = replace(self, start=None), math.inf
-        for penalty in PENALTIES:
-            start = fitting.fitted(len(self.labels), penalty, start, FEW_STEPS)
-            cost = float(validating.nats(start))
-            if cost < least:
-                best, least = replace(self, penalty=penalty, start=start), cost
-        if best.start is None:
-            return None
-        return best if bool(every.all()) else best.fitted(FEW_STEPS)
+        folds = [(self._fit_of(every & ~mask), self._fit_of(mask)) for mask in held_out]
+        search = PenaltySearch(folds, self.groups, len(self.labels))
+        task = replace(self, penalties=search.best(), start=search.start)
+        return task if len(folds) == 1 and bool(every.all()) else task.fitted(FEW_STEPS)
+
+    def _is_divided(self, training: Tensor, validation: Tensor) -> bool:
+        """Whether masks (m,) of its fitted rows leave something to learn and to validate."""
+        return bool(validation.any()) and len(self.target[self.fitted_rows[training]].unique()) > 1
 
     def without_inputs(self) -> Task:
         """The same task without the inputs of its examples, which take the most memory: they are made anew for others."""
@@ -532,7 +545,7 @@ class Task:
     def fitted(self, steps: int = STEPS) -> Task:
         """The task with coefficients fitted to its fitted rows."""
         fit = self._fit_of(torch.ones(len(self.fitted_rows), dtype=torch.bool))
-        return replace(self, start=fit.fitted(len(self.labels), self.penalty, self.start, steps))
+        return replace(self, start=fit.fitted(len(self.labels), self.penalties[self.groups], self.start, steps))
 
 
 class Fit(NamedTuple):
@@ -560,9 +573,9 @@ class Fit(NamedTuple):
         return -of_target @ self.weights, Coefficients(by_weight, by_score.sum(0), by_evidence)
 
     def fitted(
-        self, labels: int, penalty: float, start: Coefficients | None = None, steps: int = STEPS
+        self, labels: int, penalty: Tensor, start: Coefficients | None = None, steps: int = STEPS
     ) -> Coefficients:
-        """The coefficients that make targets likeliest, less the penalties on squares of weights and on weights of evidence."""
+        """The coefficients that make targets likeliest, less penalties (f + p,) on squares of weights and one on weights of evidence."""
         start = start or Coefficients.initial(self.inputs, self.target, self.weights, labels, len(self.evidence))
         coefficients = Coefficients(*(part.clone() for part in start))
         solver = LBFGS(list(coefficients), max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
@@ -573,7 +586,48 @@ class Fit(NamedTuple):
             weight.grad = gradient.weight + penalty * weight
             bias.grad = gradient.bias
             evidence.grad = gradient.evidence + EVIDENCE_PENALTY * evidence.sigmoid()
-            return nats + penalty / 2 * weight.square().sum() + EVIDENCE_PENALTY * F.softplus(evidence).sum()
+            return nats + (penalty * weight.square()).sum() / 2 + EVIDENCE_PENALTY * F.softplus(evidence).sum()
 
         solver.step(cost)  # type: ignore[no-untyped-call]
         return Coefficients(*(part.detach() for part in coefficients))
+
+
+class PenaltySearch:
+    """Selects the penalties of groups of inputs by how well held-out folds are predicted, one penalty after the other."""
+
+    def __init__(self, folds: Sequence[tuple[Fit, Fit]], groups: Tensor, labels: int) -> None:
+        self.folds, self.groups, self.labels = folds, groups, labels
+        self.starts: list[Coefficients | None] = [None] * len(folds)
+        self.least = math.inf
+
+    @property
+    def start(self) -> Coefficients | None:
+        """The coefficients of the last fold with the best penalties."""
+        return self.starts[-1]
+
+    def best(self) -> Tensor:
+        """(3,) First the same for all groups, from the largest on as long as it gains; then a larger one for numbers, and for links."""
+        penalties = torch.full((GROUPS,), PENALTIES[0])
+        for penalty in PENALTIES:
+            if not self._gains(common := torch.full((GROUPS,), penalty)):
+                break
+            penalties = common
+        for group in self.groups.unique().tolist():
+            if group == LABELS:
+                continue
+            larger = penalties.clone()
+            larger[group] *= LARGER
+            if self._gains(larger):
+                penalties = larger
+        return penalties
+
+    def _gains(self, penalties: Tensor) -> bool:
+        """Whether penalties predict the held-out folds better than the best before; then they are the start of the next."""
+        of_inputs, starts, nats = penalties[self.groups], [], 0.0
+        for (fitting, validating), start in zip(self.folds, self.starts, strict=True):
+            starts.append(fitting.fitted(self.labels, of_inputs, start, FEW_STEPS))
+            nats += float(validating.nats(starts[-1]))
+        if nats >= self.least:
+            return False
+        self.least, self.starts = nats, list(starts)
+        return True

@@ -22,12 +22,17 @@ from kbdisk.experts.label_cooccurrence import Evidence
 from kbdisk.experts.label_regression import (
     CELLS_OF_SLOT,
     CELLS_PER_SECOND,
+    LABELS,
+    LARGER,
+    LINKED,
+    NUMBERS,
     Coefficients,
     Design,
     Fit,
     FittingTime,
     InputMatrix,
     LabelRegression,
+    PenaltySearch,
 )
 from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.property import Property
@@ -155,11 +160,32 @@ def test_the_gradient_of_a_fit_is_that_of_its_nats(density):
 def test_weights_are_where_the_penalized_likelihood_is_highest(density):
     inputs, evidence, target, weights = examples_of_a_fit(density)
     fit = Fit(inputs, evidence, target, weights)
-    fitted = fit.fitted(3, 1.0)
+    penalties = torch.tensor([1.0, 1.0, 5.0, 0.5])
+    fitted = fit.fitted(3, penalties)
     _, (weight, bias, of_evidence) = fit.nats_and_gradient(fitted)
-    assert (weight + fitted.weight).abs().max() < 2e-2
+    assert (weight + penalties * fitted.weight).abs().max() < 2e-2
     assert bias.abs().max() < 2e-2
     assert (of_evidence + fitted.evidence.sigmoid()).abs().max() < 2e-2
+
+
+@pytest.mark.parametrize("noise", [NUMBERS, LINKED])
+def test_a_group_of_inputs_that_tells_nothing_has_the_larger_penalty(noise):
+    draw = torch.Generator().manual_seed(0)
+    target = torch.randint(2, (100,), generator=draw)
+    labels = F.one_hot(target, 2).float()
+    rows = torch.cat([labels, torch.randint(2, (100, 50), generator=draw).float()], 1)
+    is_training = torch.arange(100) < 60
+    none, weights = torch.zeros(0, 100, 2), torch.ones(100)
+    training, validation = (
+        Fit(InputMatrix.of([rows[some]]), none[:, some], target[some], weights[some])
+        for some in (is_training, ~is_training)
+    )
+    groups = torch.tensor([LABELS] * 2 + [noise] * 50)
+    search = PenaltySearch([(training, validation)], groups, 2)
+    penalties = search.best()
+    assert penalties[noise] == LARGER * penalties[LABELS]
+    together = training.fitted(2, penalties[LABELS].expand(52))
+    assert validation.nats(search.start) < validation.nats(together)
 
 
 def test_what_is_unknown_counts_as_zero_and_numbers_say_whether_they_are_known():
