@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -17,7 +17,8 @@ from torch import Generator, Tensor
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.experts.base import SET, ExpertGroup, Sides, SlotLevel, WeightedExpert
 from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
-from kbdisk.experts.queries import Masked, chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
+from kbdisk.experts.sparse_table import ROWS_AT_ONCE, SparseTable
 
 FEWEST_VALUES = 10_000  # of all slots, that are learnt from where time is short
 FEWEST_OF_SLOT = 300  # the same of one slot
@@ -29,7 +30,7 @@ MIN_SHARE_OVER = 0.02  # of the entities with a link: evidence that came over it
 class Examples:
     """Known values of one slot, on the CPU."""
 
-    tables: list[Tensor] = field(default_factory=list)  # (m, F) what was visible of some entities
+    tables: list[SparseTable] = field(default_factory=list)  # (m, F) what was visible of some entities
     rows: list[Tensor] = field(default_factory=list)  # (n,) the row of each value in its table
     codes: list[Tensor] = field(default_factory=list)  # (n, ...)
     entities: list[Tensor] = field(default_factory=list)  # (n,) the number of each value's entity
@@ -38,7 +39,7 @@ class Examples:
     def __len__(self) -> int:
         return sum(map(len, self.codes))
 
-    def append(self, table: Tensor, rows: Tensor, codes: Tensor, entities: Tensor, weights: Tensor) -> None:
+    def append(self, table: SparseTable, rows: Tensor, codes: Tensor, entities: Tensor, weights: Tensor) -> None:
         """Add values. A table is shared by all slots, so the column of a value's own slot may disclose it."""
         for parts, part in zip(vars(self).values(), (table, rows, codes, entities, weights), strict=True):
             parts.append(part)
@@ -74,19 +75,16 @@ class Examples:
 
     def features(self, columns: Tensor) -> Tensor:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
-        parts = (_cells(table, rows, columns) for table, rows in zip(self.tables, self.rows, strict=True))
-        return torch.cat(list(parts))
+        return torch.cat([table.dense(rows, columns) for table, rows in zip(self.tables, self.rows, strict=True)])
 
     def read(self, read: Callable[[Tensor], Tensor]) -> Tensor:
         """(n, f) what a function of all features (n, F) gives, of what was visible beside each value."""
-        return torch.cat([read(table[rows]) for table, rows in zip(self.tables, self.rows, strict=True)])
-
-
-def _cells(table: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """(n, f) cells of a table, rows or columns first, whichever copies fewer."""
-    if len(table) * len(columns) < len(rows) * table.shape[1]:
-        return table.index_select(1, columns)[rows]
-    return table[rows].index_select(1, columns)
+        blocks = (
+            table.dense(block)
+            for table, rows in zip(self.tables, self.rows, strict=True)
+            for block in rows.split(ROWS_AT_ONCE)
+        )
+        return torch.cat(list(map(read, blocks)))
 
 
 class OneHotExamples:
@@ -132,19 +130,31 @@ class OneHotExamples:
 
     def _of(self, tokens: Tokens, entities: Tensor) -> Mapping[int, Examples]:
         """Every number and label of some entities, by its slot."""
-        examples: dict[int, Examples] = defaultdict(Examples)
+        values: dict[int, list[tuple[Tensor, ...]]] = defaultdict(list)
+        tables: list[SparseTable] = []
+        rows = 0
         for chunk in chunks(tokens, entities):
             batch = tokens.batch(chunk)
             for masked in masked_alone(batch, tokens.layout, self.usual_amount, self.generator):
-                self._append(examples, *masked.narrowed(batch)[:2])
-        return examples
+                part, of_part, _ = masked.narrowed(batch)
+                tables.append(self.features.sparse_table(part, of_part.visible).cpu())
+                for slot, row, codes, numbers, weights in self._values(part, of_part.tokens):
+                    values[slot].append((rows + row, codes, numbers, weights))
+                rows += part.size
+        if not tables:
+            return {}
+        table = SparseTable.joined(tables)
+        joined: dict[int, Examples] = {}
+        for slot, parts in values.items():
+            joined[slot] = Examples()
+            joined[slot].append(table, *map(torch.cat, zip(*parts, strict=True)))
+        return joined
 
-    def _append(self, examples: dict[int, Examples], batch: Batch, masked: Masked) -> None:
-        """Add the masked tokens, each beside the visible tokens of other slots."""
-        table = self.features.table(batch, masked.visible).cpu()
+    def _values(self, batch: Batch, masked: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor, Tensor]]:
+        """The masked values (T,) slot by slot: the slot, the entities, the codes, the numbers of the entities, and the weights."""
         for kind in batch.spans.keys() & self.kinds:
             start, end = batch.spans[kind]
-            tokens = masked.tokens[start:end].nonzero()[:, 0]
+            tokens = masked[start:end].nonzero()[:, 0]
             slots, counts = batch.slot[start + tokens].unique_consecutive(return_counts=True)
             for slot, of_slot in zip(slots.tolist(), tokens.split(counts.tolist()), strict=True):
                 entity, codes = batch.entity[start + of_slot], batch.values[kind][of_slot]
@@ -153,7 +163,7 @@ class OneHotExamples:
                     row, member = (codes >= 0).nonzero().unbind(1)
                     weights = 1 / (codes >= 0).sum(1)[row].float()
                     entity, codes = entity[row], codes[row, member]
-                examples[slot].append(table, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu(), weights.cpu())
+                yield slot, entity.cpu(), codes.cpu(), batch.id_hash[entity].cpu(), weights.cpu()
 
 
 def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:

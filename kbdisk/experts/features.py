@@ -20,7 +20,7 @@ B entities   T tokens   n of them of one kind   S slots   F columns   G blocks
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from torch.nn import functional as F
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch
 from kbdisk.experts.base import SET
+from kbdisk.experts.sparse_table import SparseTable
 from kbdisk.leaves.number.codec import CodecTables
 from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.text.encoder import CharacterNgrams
@@ -243,35 +244,45 @@ class OneHotFeatures:
 
         Where a slot has several labels, such as links from several entities or the words of a text, the column of each is 1.
         """
-        slots = max(int(part.max()) + 1 if len(part) else 0 for part in (self.slot, batch.slot))
-        has_slot = torch.zeros(batch.size, slots, dtype=torch.bool, device=self.slot.device)
-        has_slot[batch.entity[visible], batch.slot[visible]] = True
-        table = torch.where(has_slot[:, self.slot], 0.0, torch.nan)
-        for kind in batch.spans.keys() & {*ONE_HOT_KINDS, TEXT} if len(self) else ():
+        return self.sparse_table(batch, visible).dense(torch.arange(batch.size, device=self.slot.device))
+
+    def sparse_table(self, batch: Batch, visible: Tensor) -> SparseTable:
+        """The same table as its cells that are not 0."""
+        slots, slot_of_column = self.slot.unique(return_inverse=True)
+        at = torch.searchsorted(slots, batch.slot)
+        has_columns = visible & (F.pad(slots, (0, 1), value=-1)[at] == batch.slot)
+        known = torch.zeros(batch.size, len(slots), dtype=torch.bool, device=self.slot.device)
+        known[batch.entity[has_columns], at[has_columns]] = True
+        cells = [self._cells(*flags) for flags in self._flags(batch, has_columns)]
+        none = self.slot[:0]
+        row, column, value = (torch.cat([none, *parts]) for parts in zip(*cells, strict=True)) if cells else [none] * 3
+        return SparseTable.of(slot_of_column, known, row, column, value)
+
+    @staticmethod
+    def _flags(batch: Batch, shown: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """(n,) each: the entities, slots, labels and features of the shown tokens (T,), kind by kind."""
+        for kind in batch.spans.keys() & {*ONE_HOT_KINDS, TEXT}:
             start, end = batch.spans[kind]
-            has_columns = torch.isin(batch.slot[start:end], self.slot)
-            tokens = (visible[start:end] & has_columns).nonzero()[:, 0]
+            tokens = shown[start:end].nonzero()[:, 0]
             entity, slot, codes = batch.entity[start + tokens], batch.slot[start + tokens], batch.values[kind][tokens]
             if kind == NUMBER:
-                self._write(table, entity, slot, torch.full_like(tokens, NUMBER_COLUMN), codes[:, 0])
+                yield entity, slot, torch.full_like(tokens, NUMBER_COLUMN), codes[:, 0]
                 continue
             labels = codes.flatten(1) if codes.ndim > 1 else codes[:, None]  # a set and a text have several
             row, place = (labels >= 0).nonzero().unbind(1)
             flagged = labels[row, place]
-            self._write(table, entity[row], slot[row], flagged, torch.ones_like(flagged))
+            yield entity[row], slot[row], flagged, torch.ones_like(flagged)
             if kind != SET:
-                self._write(table, entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes))
-        return table
+                yield entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes)
 
-    def _write(self, table: Tensor, entity: Tensor, slot: Tensor, label: Tensor, values: Tensor) -> None:
-        """Write values (n,) into a table, where their slots and labels have a column."""
-        labels = int(self.label.max()) + 1 - KEY_COLUMN
+    def _cells(self, entity: Tensor, slot: Tensor, label: Tensor, feature: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The entities, columns and features of those whose slot and label have a column."""
+        labels = int(self.label.max()) + 1 - KEY_COLUMN if len(self) else 0
         columns = self.slot * labels + self.label - KEY_COLUMN  # ascending
         wanted = slot * labels + label - KEY_COLUMN
-        column = torch.searchsorted(columns, wanted).clamp(max=len(columns) - 1)
-        is_column = (columns[column] == wanted) & (label < labels + KEY_COLUMN)
-        cells = entity[is_column] * len(self) + column[is_column]
-        table.view(-1).scatter_reduce_(0, cells, values[is_column].float(), "amax", include_self=False)
+        column = torch.searchsorted(columns, wanted)
+        is_column = (F.pad(columns, (0, 1), value=-1)[column] == wanted) & (label < labels + KEY_COLUMN)
+        return entity[is_column], column[is_column], feature[is_column].float()
 
     @classmethod
     def fit(cls, batch: Batch, most: int, *, words: bool = False, keys: bool = False) -> OneHotFeatures:

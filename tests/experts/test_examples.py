@@ -13,6 +13,7 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity, show
 from kbdisk.experts.base import Sides
 from kbdisk.experts.examples import Examples, OneHotExamples, evidence_over, values_within
+from kbdisk.experts.sparse_table import SparseTable
 from kbdisk.schemas.kinds import Category, Number, Set
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -23,7 +24,10 @@ def examples_of(sizes: list[int]) -> Examples:
     examples, start = Examples(), 0
     for size in sizes:
         numbers = torch.arange(start, start + size)
-        examples.append(numbers.flip(0)[:, None].float(), torch.arange(size).flip(0), numbers, numbers, numbers.float())
+        rows = torch.arange(size)
+        known, column = torch.ones(size, 1, dtype=torch.bool), torch.zeros_like(rows)
+        table = SparseTable.of(torch.tensor([0]), known, rows, column, numbers.flip(0).float())
+        examples.append(table, rows.flip(0), numbers, numbers, numbers.float())
         start += size
     return examples
 
