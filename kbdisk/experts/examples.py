@@ -20,6 +20,7 @@ from kbdisk.experts.features import ONE_HOT_KINDS, OneHotFeatures
 from kbdisk.experts.queries import chunks, draw_entities, masked_alone, usual_amounts
 from kbdisk.experts.sparse_table import ROWS_AT_ONCE, SparseTable
 
+TOKENS_AT_ONCE = 1 << 15  # that are masked
 FEWEST_VALUES = 10_000  # of all slots, that are learnt from where time is short
 FEWEST_OF_SLOT = 300  # the same of one slot
 MIN_LABEL_VALUES = 2  # values of a label, below which it is left out
@@ -133,7 +134,7 @@ class OneHotExamples:
         values: dict[int, list[tuple[Tensor, ...]]] = defaultdict(list)
         tables: list[SparseTable] = []
         rows = 0
-        for chunk in chunks(tokens, entities):
+        for chunk in chunks(tokens, entities, TOKENS_AT_ONCE):
             batch = tokens.batch(chunk)
             for masked in masked_alone(batch, tokens.layout, self.usual_amount, self.generator):
                 part, of_part, _ = masked.narrowed(batch)
@@ -170,7 +171,7 @@ def evidence_over(tokens: Tokens, entities: Tensor) -> dict[int, Tensor]:
     """By the slot of a link, the slots of evidence that came over it in at least `MIN_SHARE_OVER` of the entities with the link."""
     slots = len(tokens.layout.fixed)
     having, pairs, counts = torch.zeros(slots), [], []
-    for chunk in chunks(tokens, entities):
+    for chunk in chunks(tokens, entities, TOKENS_AT_ONCE):
         batch = tokens.batch(chunk)
         having += torch.bincount(batch.slot[batch.known].cpu(), minlength=slots)
         pair, count = (batch.slot[batch.needs[:, 1]] * slots + batch.slot[batch.needs[:, 0]]).unique(return_counts=True)

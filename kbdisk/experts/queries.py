@@ -46,9 +46,9 @@ def draw_entities(tokens: Tokens, max_values: int, generator: Generator, among: 
     return drawn[tokens.sizes[drawn].argsort(stable=True)]
 
 
-def chunks(tokens: Tokens, entities: Tensor) -> Iterator[Tensor]:
-    """Entities in chunks of about `CHUNK` tokens."""
-    chunk = tokens.sizes[entities].cumsum(0) // CHUNK
+def chunks(tokens: Tokens, entities: Tensor, size: int = CHUNK) -> Iterator[Tensor]:
+    """Entities in chunks of about `size` tokens."""
+    chunk = tokens.sizes[entities].cumsum(0) // size
     yield from entities.split(chunk.unique_consecutive(return_counts=True)[1].tolist())
 
 
