@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -81,6 +81,7 @@ VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
 MIN_SECONDS_FILLED = 0.5  # of a property, below which no hidden numbers are filled by estimates
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
+MANY_LABELS_SHARE = 0.35  # of a limited time: for properties of many labels, which regressions predict as well
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
@@ -360,7 +361,9 @@ def fit(
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
-    cheapest_first = dict(sorted(enough, key=lambda item: _estimated_cost(codec, config, *item)))
+    cost = {slot: _estimated_cost(codec, config, slot, values) for slot, values in enough}
+    cheapest_first = dict(sorted(enough, key=lambda item: cost[item[0]]))
+    many = frozenset(slot for slot, of_slot in cost.items() if of_slot.has_many_labels)
 
     def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Build]:
         def build(slot: int, seconds: float) -> Task | None:
@@ -372,12 +375,12 @@ def fit(
     are_filled = seconds is None or seconds >= MIN_SECONDS_FILLED * len(cheapest_first)
     worth = slots_worth_filling(examples.features, cheapest_first) if are_filled else set()
     filled = [slot for slot in cheapest_first if slot in worth]
-    grown = Fitting(builders(filled, {}), seed, device)
+    grown = Fitting(builders(filled, {}), many, seed, device)
     left = None if seconds is None else seconds - (time.monotonic() - begun)
     share = ESTIMATE_SHARE * len(filled) / max(len(cheapest_first), 1)
     alone = grown.fit_first(None if left is None else share * left, ignored)
     estimates = {slot: Estimate.of(codec, slot, expert) for slot, expert in alone.items()}
-    fitting = Fitting(builders(cheapest_first, estimates), seed, device, timing=grown.timing)
+    fitting = Fitting(builders(cheapest_first, estimates), many, seed, device, timing=grown.timing)
     first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
     unweighted = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in first.items()
@@ -392,11 +395,17 @@ def fit(
     return Candidates(TreeGroup(examples.features, examples.usual_amount, unweighted), refitted)
 
 
-def _estimated_cost(codec: Codec, config: BoostedTreesConfig, slot: int, values: Examples) -> int:
-    """Proportional to the time of a tree of a slot, about."""
+class _Cost(NamedTuple):
+    """Ascends with the time of a booster of a slot. Of many labels a tree takes as long as many others."""
+
+    has_many_labels: bool
+    cells: int
+
+
+def _estimated_cost(codec: Codec, config: BoostedTreesConfig, slot: int, values: Examples) -> _Cost:
     is_number = codec.slots[slot].kind == NUMBER
-    labels = 1 if is_number else len(commonest_labels(torch.cat(values.codes), config.labels))
-    return len(values) * max(labels, 1)
+    labels = 0 if is_number else len(commonest_labels(torch.cat(values.codes), config.labels))
+    return _Cost(labels > MANY_LABELS, len(values) * max(labels, 1))
 
 
 @dataclass(frozen=True)
@@ -576,6 +585,7 @@ class Fitting:
     """The boosters of all slots, several side by side."""
 
     builders: Mapping[int, Build]  # by slot, the cheapest first
+    many: frozenset[int]  # slots of many labels
     seed: int
     device: torch.device  # where experts are asked
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
@@ -586,10 +596,12 @@ class Fitting:
     def fit_first(self, seconds: float | None, report: Report) -> dict[int, BoostedTrees]:
         """The first booster of each slot, on the CPU."""
         end = math.inf if seconds is None else time.monotonic() + seconds
-        count = len(self.builders)
+        count, are_many = len(self.builders), False
         side_by_side, thread_count = shared_threads(count)
         with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (slot, build) in enumerate(self.builders.items()):
+                if slot in self.many and not are_many and seconds is not None:
+                    are_many, end = True, min(end, time.monotonic() + MANY_LABELS_SHARE * seconds)
                 if time.monotonic() >= end:
                     break
                 task = build((end - time.monotonic()) / (count - done))
@@ -628,24 +640,27 @@ class Fitting:
         end: float | None,
         report: Report,
     ) -> dict[SlotLevel, WeightedExpert]:
-        """Experts with further boosters: fold by fold, each for all slots, as long as the first one took is left.
+        """Experts with further boosters: fold by fold, the cheapest slot first, as long as its first booster took is left.
 
-        Slots of many labels come last: a tree of theirs takes as long as many others.
+        The first booster of a slot has not learnt from reserved values and held-out entities. Of few values that is a loss, and
+        a further booster takes little time.
         """
-        slots = [slot for slot, _ in first]
-        few = [slot for slot in slots if len(self.tasks[slot].labels) <= MANY_LABELS]
-        many = [slot for slot in slots if len(self.tasks[slot].labels) > MANY_LABELS]
-        order = [*product(range(count), few), *product(range(count), many)]
-        tasks = {slot: self.tasks[slot].with_examples([side[slot] for side in sides if slot in side]) for slot in slots}
-        folds = {slot: folds_of(task.entities, count, self.seed + 1) for slot, task in tasks.items()}
         until = math.inf if end is None else end
+        slots = sorted((slot for slot, _ in first), key=lambda slot: (slot in self.many, self.fit_seconds[slot]))
+        tasks: dict[int, Task] = {}
+        folds: dict[int, Tensor] = {}
+        order = list(product(range(count), slots))
         side_by_side, thread_count = shared_threads(len(order))
         with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (fold, slot) in enumerate(order, 1):
                 workers.wait_for_a_thread()
-                training = folds[slot] != fold
-                if until - time.monotonic() >= self.fit_seconds[slot] and tasks[slot].can_learn(training):
-                    workers.start(partial(self._fit, tasks[slot], fold, training, until, thread_count))
+                if until - time.monotonic() >= self.fit_seconds[slot]:
+                    if slot not in tasks:
+                        tasks[slot] = self.tasks[slot].with_examples([side[slot] for side in sides if slot in side])
+                        folds[slot] = folds_of(tasks[slot].entities, count, self.seed + 1)
+                    training = folds[slot] != fold
+                    if tasks[slot].can_learn(training):
+                        workers.start(partial(self._fit, tasks[slot], fold, training, until, thread_count))
                 report(done, len(order))
         return {key: replace(weighted, expert=self._expert(key[0]).to(self.device)) for key, weighted in first.items()}
 

@@ -47,7 +47,8 @@ MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
 MIXER = -0x61C8864680B583EB  # odd, mixes the bits of hashed keys
 
 ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
-NUMBER_COLUMN, KEY_COLUMN = -1, -2  # in the place of a column's label
+NUMBER_COLUMN, KEY_COLUMN, SIZE_COLUMN = -1, -2, -3  # in the place of a column's label
+NO_LABEL = SIZE_COLUMN - 1  # less than all of these
 KEYS = 1 << 24  # below which float32 has every integer
 UNKNOWN_KEY = 0.0  # of a label that the codec does not know
 MIN_REPEATED = 10  # values of a property that another entity has, too, below which it has no keys
@@ -226,7 +227,7 @@ class OneHotFeatures:
     """The slot and the label of each column, those of one slot side by side."""
 
     slot: Tensor  # (F,) ascending
-    label: Tensor  # (F,) of the slot's labels; or NUMBER_COLUMN, or KEY_COLUMN
+    label: Tensor  # (F,) of the slot's labels; or NUMBER_COLUMN, KEY_COLUMN or SIZE_COLUMN
 
     def __len__(self) -> int:
         return len(self.slot)
@@ -272,24 +273,30 @@ class OneHotFeatures:
             row, place = (labels >= 0).nonzero().unbind(1)
             flagged = labels[row, place]
             yield entity[row], slot[row], flagged, torch.ones_like(flagged)
-            if kind != SET:
-                yield entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes)
+            if kind == SET:
+                yield entity, slot, torch.full_like(tokens, SIZE_COLUMN), (codes >= 0).sum(1)
+                continue
+            yield entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes)
+            if kind in LABELLED:
+                (owner, of), sizes = torch.stack([entity, slot]).unique(dim=1, return_counts=True)
+                yield owner, of, torch.full_like(owner, SIZE_COLUMN), sizes
 
     def _cells(self, entity: Tensor, slot: Tensor, label: Tensor, feature: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The entities, columns and features of those whose slot and label have a column."""
-        labels = int(self.label.max()) + 1 - KEY_COLUMN if len(self) else 0
-        columns = self.slot * labels + self.label - KEY_COLUMN  # ascending
-        wanted = slot * labels + label - KEY_COLUMN
+        labels = int(self.label.max()) - NO_LABEL if len(self) else 0
+        columns = self.slot * labels + self.label - NO_LABEL - 1  # ascending
+        wanted = slot * labels + label - NO_LABEL - 1
         column = torch.searchsorted(columns, wanted)
-        is_column = (F.pad(columns, (0, 1), value=-1)[column] == wanted) & (label < labels + KEY_COLUMN)
+        is_column = (F.pad(columns, (0, 1), value=-1)[column] == wanted) & (label <= labels + NO_LABEL)
         return entity[is_column], column[is_column], feature[is_column].float()
 
     @classmethod
     def fit(cls, batch: Batch, most: int, *, words: bool = False, keys: bool = False) -> OneHotFeatures:
         """The `most` frequent columns of the known values of some entities.
 
-        With `words`, columns that other values leave unused go to the most frequent words of texts. With `keys`, slots of
-        labels and texts have a column of keys besides.
+        Besides, slots with a different number of labels for some entities have a column of that number. With `words`, columns
+        that other values leave unused go to the most frequent words of texts. With `keys`, slots of labels and texts have a
+        column of keys.
         """
         columns: list[tuple[int, int, int]] = []  # how many values, slot, label
         for kind in batch.spans.keys() & ONE_HOT_KINDS:
@@ -307,7 +314,8 @@ class OneHotFeatures:
         kept = sorted(columns, reverse=True)[:most]
         if words and TEXT in batch.spans:
             kept += _words(batch)[: max(most - len(kept), 0)]
-        pairs = sorted([(slot, label) for _, slot, label in kept] + (_key_columns(batch) if keys else []))
+        more = [(slot, SIZE_COLUMN) for slot in _slots_of_several(batch)] + (_key_columns(batch) if keys else [])
+        pairs = sorted([(slot, label) for _, slot, label in kept] + more)
         slot, label = torch.tensor(pairs, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
         return cls(slot.contiguous(), label.contiguous())
 
@@ -320,6 +328,22 @@ def keys_of(kind: str, codes: Tensor) -> Tensor:
     mixed = ((codes.long() + 1) * MIXER ^ pieces * MIXER) * MIXER
     of_text = (mixed * (codes != PAD)).sum(1)
     return (of_text ^ of_text >> 32).remainder(KEYS - 1) + 1
+
+
+def _slots_of_several(batch: Batch) -> list[int]:
+    """The slots of labels of which entities have a different number, such as the occupations of a person."""
+    slots: list[int] = []
+    for kind in batch.spans.keys() & {*LABELLED, SET}:
+        start, end = batch.spans[kind]
+        known = batch.known[start:end]
+        of, codes = batch.slot[start:end][known], batch.values[kind][known]
+        if kind == SET:
+            sizes = (codes >= 0).sum(1)
+        else:
+            (_, of), sizes = torch.stack([batch.entity[start:end][known], of]).unique(dim=1, return_counts=True)
+        differing = torch.stack([of, sizes]).unique(dim=1)[0].unique(return_counts=True)
+        slots += differing[0][differing[1] > 1].tolist()
+    return slots
 
 
 def _key_columns(batch: Batch) -> list[tuple[int, int]]:

@@ -417,7 +417,7 @@ class Task:
         is_label = torch.isin(codes, labels)
         target = torch.searchsorted(labels, codes[is_label])
         entities, weights = torch.cat(examples.entities)[is_label], torch.cat(examples.weights)[is_label]
-        used = used[columns.label.cpu()[used] < 0]
+        used = used[torch.isin(columns.label.cpu()[used], torch.tensor([NUMBER_COLUMN, KEY_COLUMN]))]
         cooccurrences = best_cooccurrences(
             examples.features(used)[is_label],
             used.tolist(),
@@ -443,7 +443,7 @@ class Task:
         seed: int,
     ) -> Task:
         """The same task with inputs of the used columns (f,) and with the best penalty, fitted to `most` of the examples; unchanged where no column or no penalty can be selected."""
-        used = used[columns.label.cpu()[used] != KEY_COLUMN]
+        used = used[columns.label.cpu()[used] > KEY_COLUMN]  # numbers of labels gained nothing
         used = self._screened(examples.sample(MAX_SCREENED_ROWS, seed), used, config.screened)
         if not len(used):
             return self

@@ -22,7 +22,7 @@ from kbdisk.experts.boosted_trees import Task
 from kbdisk.experts.boosting_time import Timing
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import FEWEST_OF_SLOT, OneHotExamples
-from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.features import SIZE_COLUMN, OneHotFeatures
 from kbdisk.experts.queries import reserved_questions
 from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
@@ -310,9 +310,26 @@ def test_each_of_several_incoming_links_has_its_column():
     columns = OneHotFeatures.fit(batch, 100)
     table = columns.table(batch, batch.known)
     of = [codec.slots[slot].path for slot in columns.slot.tolist()]
-    assert len([path for path in of if path != ("n",)]) == 5
-    rows = table[:, [path != ("n",) for path in of]]
-    assert rows.sum(1).tolist() == [3, 2]
+    of_links, are_sizes = torch.tensor([path != ("n",) for path in of]), columns.label == SIZE_COLUMN
+    assert int((of_links & ~are_sizes).sum()) == 5
+    assert table[:, of_links & ~are_sizes].sum(1).tolist() == [3, 2]
+    assert table[:, are_sizes].tolist() == [[3], [2]]
+
+
+def test_how_many_members_a_set_has_is_a_feature_where_it_differs():
+    rng = random.Random(1)
+    sizes = [rng.randrange(1, 6) for _ in range(300)]
+    known = [Entity(f"t{n}", {"tags": rng.sample("abcdefgh", size), "x": size}) for n, size in enumerate(sizes)]
+    codec = Codec.fit(of_one_class({("tags",): Property(Set(Category())), ("x",): Property(Number())}), known)
+    batch = codec.encode(known).batch(torch.arange(300))
+    columns = OneHotFeatures.fit(batch, 100)
+    [size] = (columns.label == SIZE_COLUMN).nonzero()[:, 0].tolist()
+    assert columns.table(batch, batch.known)[:, size].tolist() == sizes
+    hidden = batch.slot == columns.slot[size]
+    assert columns.table(batch, batch.known & ~hidden)[:, size].isnan().all()
+    alike = [Entity(f"t{n}", {"tags": rng.sample("abcdefgh", 2)}) for n in range(50)]
+    codec = Codec.fit(of_one_class({("tags",): Property(Set(Category()))}), alike)
+    assert not (OneHotFeatures.fit(codec.encode(alike).batch(torch.arange(50)), 100).label == SIZE_COLUMN).any()
 
 
 def test_members_of_sets_are_predicted_by_trees_and_are_features():
