@@ -293,7 +293,7 @@ def complete_shard(
     write_bytes(shard.record, dump_json({"settings": job.settings}))
     stamp = FileStamp.read(shard.source)
     modelled = replace(ModelledSource.by_model([kb], model, job.choices.only), folder=job.model, model_hash=model_hash)
-    completed = Completed.of(modelled, job.choices, shapes=shapes, every_gap=False, time=job.time)
+    completed = Completed.of(modelled, job.choices, shapes=shapes, every_gap=False, time=job.time, at_once=False)
     written = completed.write(shard.target, format=format, insert=job.insert, force=True)
     summary = completed.summary
     result: dict[str, Any] = {

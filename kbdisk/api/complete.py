@@ -198,8 +198,12 @@ class Completed(Iterable[Completion]):
         every_gap: bool = True,
         progress: CountCallback | None = None,
         time: str | None = None,
+        at_once: bool = True,
     ) -> Completed:
-        """Plan and predict; `predictions` of the same source and model are taken as they are. `time` is now, if not stated."""
+        """Plan and predict; `predictions` of the same source and model are taken as they are. `time` is now, if not stated.
+
+        Unless `at_once`, gaps are predicted as they are decided on: other processes predict the next ones meanwhile.
+        """
         source.model.trained.warn_of_order(
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3
         )
@@ -214,9 +218,11 @@ class Completed(Iterable[Completion]):
             )
         )
         if predictions is None:
-            predictions = Predictions(predicting.about, predicting.covers_all_gaps)
-            for _, lines in predicting.lines():
-                predictions.add(lines)
+            coming = (lines for _, lines in predicting.lines())
+            first = list(itertools.islice(coming, 1))  # other processes begin to predict
+            predictions = Predictions(predicting.about, predicting.covers_all_gaps, itertools.chain(first, coming))
+            if at_once:
+                predictions.finish()
         elif every_gap and not predictions.covers_all_gaps:
             raise LoadError(predictions.name, SOME_GAPS)
         else:
@@ -439,7 +445,15 @@ def complete(
         loaded = read_for_own_model(kbs, known)
         modelled = own_model(loaded, options, report or _unreported, watch, folder=keep, clock=clock)
     every_gap = chosen.is_independent if every_gap is None else every_gap
-    completed = Completed.of(modelled, chosen, shapes=shapes, predictions=kept, every_gap=every_gap, progress=progress)
+    completed = Completed.of(
+        modelled,
+        chosen,
+        shapes=shapes,
+        predictions=kept,
+        every_gap=every_gap,
+        progress=progress,
+        at_once=out is None,
+    )
     if kept is None and predictions is not None and not isinstance(predictions, Predictions):
         completed.predictions.save(os.fspath(predictions))
     if out is not None:

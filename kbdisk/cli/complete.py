@@ -237,9 +237,10 @@ def complete(context: click.RichContext, /, sources: tuple[str, ...], **options:
             import kbdisk.api.complete  # noqa: F401 - torch, now that nothing can be refused any more
         with resumable(context):
             modelled = job.find_model()
-        with show_counting(quiet, "predicting") as report_progress:
+        with show_counting(quiet, "filling") as report_progress:
             completed = job.predict(modelled, report_progress)
-        status = job.report(completed, job.write(completed))
+            written = job.write(completed)
+        status = job.report(completed, written)
         job.report_time()
     context.exit(status)
 
@@ -445,7 +446,7 @@ class Job:
         return modelled
 
     def predict(self, modelled: ModelledSource, progress: CountCallback | None) -> Completed:
-        """The sources with their gaps predicted, or with the predictions of an existing file; new ones are saved there."""
+        """The sources with predictions for their gaps, which may still come, or with those of a file; new ones are saved there."""
         from kbdisk.api.complete import Completed, choices_of
 
         options = self.options
@@ -459,6 +460,7 @@ class Job:
             predictions=self.predictions,
             every_gap=bool(self.review) or (bool(self.predictions_file) and choices.is_independent),
             progress=progress,
+            at_once=False,
         )
         if self.predictions_file and self.predictions is None and not options["dry_run"]:
             completed.predictions.save(self.predictions_file)

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from os import SEEK_END
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -111,20 +112,29 @@ class Predictions:
         self,
         about: Callable[[], Mapping[str, Any]],
         covers_all_gaps: bool,
+        coming: Iterable[Sequence[bytes]] = (),
         max_bytes_in_memory: int = MAX_BYTES_IN_MEMORY,
     ) -> None:
-        """A table without rows. `about` computes what the predictions depend on, see `Predicting.about`, which takes a while.
+        """A table of the lines of each entity, which are taken as they come.
 
+        `about` computes what the predictions depend on, see `Predicting.about`, which takes a while.
         With `covers_all_gaps` other thresholds need no new prediction.
         """
         self._about = about
         self.covers_all_gaps = covers_all_gaps
         self.name = "predictions"  # of the file that they are read from
-        self.count = 0
+        self._count = 0
         self._lines = spooled(self, max_bytes_in_memory)
+        self._coming = iter(coming)
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def count(self) -> int:
+        """The number of gaps, once all predictions have come."""
+        self.finish()
+        return self._count
 
     def __repr__(self) -> str:
         """The number of gaps with a prediction, or with the reason for none."""
@@ -135,10 +145,20 @@ class Predictions:
         """The inputs that the predictions depend on."""
         return self._about()
 
-    def add(self, lines: Sequence[bytes]) -> None:
-        """Add the lines of an entity."""
+    def finish(self) -> None:
+        """Take all lines that are still to come."""
+        while self._take():
+            pass
+
+    def _take(self) -> bool:
+        """Take the lines of an entity; False where there is none left."""
+        lines = next(self._coming, None)
+        if lines is None:
+            return False
+        self._lines.seek(0, SEEK_END)
         self._lines.writelines(lines)
-        self.count += len(lines)
+        self._count += len(lines)
+        return True
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -210,14 +230,14 @@ class Predictions:
             with FilePath(file).open("rb") as stream:
                 head = _head(name, stream.readline())
                 about = head["about"]
-                table = cls(lambda: about, head["covers_all_gaps"], max_bytes_in_memory)
+                table = cls(lambda: about, head["covers_all_gaps"], max_bytes_in_memory=max_bytes_in_memory)
                 table.name = name
                 row = 0
                 for number, line in enumerate(stream, 2):
                     if line.strip():
                         row = _checked(name, number, line, row)
                         table._lines.write(line.rstrip(b"\n") + b"\n")
-                        table.count += 1
+                        table._count += 1
         except OSError as error:
             raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from None
         if table.count != head["count"]:
@@ -225,16 +245,15 @@ class Predictions:
         return table
 
     def _blocks(self) -> Iterator[bytes]:
-        """The bytes of all lines. Several readers may be at different places."""
+        """The bytes of all lines, as they come. Several readers may be at different places."""
         place = 0
         while True:
             self._lines.seek(place)
             block = self._lines.read(BYTES_READ_AT_ONCE)
-            if not block:
+            if not block and not self._take():
                 break
             place += len(block)
             yield block
-        self._lines.seek(place)
 
     def _data(self) -> Iterator[dict[str, Any]]:
         rest = b""

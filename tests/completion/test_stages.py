@@ -80,9 +80,9 @@ def predicted(plan: Plan, **how) -> Predictions:
 
 
 def table_of(predicting: Predicting, **how) -> Predictions:
-    predictions = Predictions(predicting.about, predicting.covers_all_gaps, **how)
-    for _, lines in predicting.lines():
-        predictions.add(lines)
+    lines = (lines for _, lines in predicting.lines())
+    predictions = Predictions(predicting.about, predicting.covers_all_gaps, lines, **how)
+    predictions.finish()
     return predictions
 
 
@@ -111,6 +111,39 @@ def is_same_but_for_rounding(left: Any, right: Any) -> bool:
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(is_same_but_for_rounding, left, right))
     return left == right
+
+
+# ---------------------------------------------------------------- deciding meanwhile
+
+
+def test_gaps_are_decided_on_as_their_predictions_come(plan, predictions):
+    predicting = Predicting(plan)
+    given = []
+
+    def lines():
+        for planned, of_entity in predicting.lines():
+            given.append(planned.row)
+            yield of_entity
+
+    coming = Predictions(predicting.about, predicting.covers_all_gaps, lines())
+    completing = Completing(plan, coming.beside(plan))
+    first = next(iter(completing))
+    assert len(given) < len(plan.entities)
+    others = list(completing)
+    assert [one.filled for one in (first, *others)] == [filled for filled, _ in decided(plan, predictions)[0]]
+    assert list(coming.rows) == list(predictions.rows)
+
+
+def test_several_readers_get_all_that_comes(plan, predictions):
+    coming = Predictions(Predicting(plan).about, True, (lines for _, lines in Predicting(plan).lines()))
+    pairs = list(zip(coming.rows, coming.rows, strict=True))
+    assert [row for row, _ in pairs] == [row for _, row in pairs] == list(predictions.rows)
+    assert coming.count == len(pairs) == predictions.count
+
+
+def test_whoever_counts_predictions_waits_for_all(plan, predictions):
+    coming = Predictions(Predicting(plan).about, True, (lines for _, lines in Predicting(plan).lines()))
+    assert len(coming) == predictions.count
 
 
 # ---------------------------------------------------------------- deciding again
