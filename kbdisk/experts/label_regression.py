@@ -505,18 +505,18 @@ class Task:
         )
 
     def with_best_penalties(self, seed: int) -> Task | None:
-        """The same task with the penalties that suit held-out folds of its entities best; None where a fold is empty or has one label."""
+        """The same task with the penalties that suit held-out folds of its entities best; None where no fold tells anything."""
         fold = folds_of(self.entities[self.fitted_rows], FOLDS, seed)
         every = torch.arange(len(fold)) % max(len(fold) // MAX_PENALTY_ROWS, 1) == 0
-        held_out = [
-            every & (fold == number)
-            for number in range(FOLDS if int(every.sum()) * len(self.labels) <= MAX_CELLS_OF_FOLDS else 1)
-        ]
-        if not all(self._is_divided(every & ~mask, mask) for mask in held_out):
-            return None
+        count = FOLDS if int(every.sum()) * len(self.labels) <= MAX_CELLS_OF_FOLDS else 1
+        held_out = [every & (fold == number) for number in range(count)]
+        held_out = [mask for mask in held_out if self._is_divided(every & ~mask, mask)]
         folds = [(self._fit_of(every & ~mask), self._fit_of(mask)) for mask in held_out]
         search = PenaltySearch(folds, self.groups, len(self.labels))
-        task = replace(self, penalties=search.best(), start=search.start)
+        penalties = search.best()
+        if search.start is None:
+            return None
+        task = replace(self, penalties=penalties, start=search.start)
         return task if len(folds) == 1 and bool(every.all()) else task.fitted(FEW_STEPS)
 
     def _is_divided(self, training: Tensor, validation: Tensor) -> bool:
@@ -602,8 +602,8 @@ class PenaltySearch:
 
     @property
     def start(self) -> Coefficients | None:
-        """The coefficients of the last fold with the best penalties."""
-        return self.starts[-1]
+        """The coefficients of the last fold with the best penalties; None where no penalties predict it."""
+        return self.starts[-1] if self.starts else None
 
     def best(self) -> Tensor:
         """(3,) First the same for all groups, from the largest on as long as it gains; then a larger one for numbers, and for links."""
@@ -627,7 +627,7 @@ class PenaltySearch:
         for (fitting, validating), start in zip(self.folds, self.starts, strict=True):
             starts.append(fitting.fitted(self.labels, of_inputs, start, FEW_STEPS))
             nats += float(validating.nats(starts[-1]))
-        if nats >= self.least:
+        if not nats < self.least:  # also where they are not a number
             return False
         self.least, self.starts = nats, list(starts)
         return True

@@ -188,6 +188,16 @@ def test_a_group_of_inputs_that_tells_nothing_has_the_larger_penalty(noise):
     assert validation.nats(search.start) < validation.nats(together)
 
 
+def test_without_a_fold_that_can_be_predicted_there_is_no_start():
+    draw, none = torch.Generator().manual_seed(0), torch.zeros(0, 10, 2)
+    fit = Fit(InputMatrix.of([torch.rand(10, 1, generator=draw)]), none, torch.arange(10) % 2, torch.ones(10))
+    lost = fit._replace(weights=torch.full((10,), torch.nan))
+    for folds in ([], [(fit, lost)]):
+        search = PenaltySearch(folds, torch.tensor([LABELS]), 2)
+        assert search.best().isfinite().all()
+        assert search.start is None
+
+
 def test_what_is_unknown_counts_as_zero_and_numbers_say_whether_they_are_known():
     features = torch.tensor([[1.0, 2.0], [0.0, 4.0], [torch.nan, torch.nan]])
     design = Design.of(features[:, 1:], torch.tensor([0, 1]), torch.tensor([False, True]))
