@@ -1,7 +1,8 @@
 """Predict: values and confidences for the gaps of a plan, by the network and the experts. Nothing is decided here.
 
-Entities are read in chunks, which forked processes divide among themselves, and predicted in batches. For each batch a first pass of the network has the presence of
-each gap that may be written, and one about the gaps that presence does not rule out has the confidence of each value, from the given values alone.
+Entities are read in chunks, which forked processes divide among themselves, and predicted in batches. For each batch a first
+pass of the network has the presence of each gap that may be written, and one about the gaps that presence does not rule out
+has the confidence of each value, from the given values alone.
 Where all gaps are filled these are one pass. Then values are predicted pass by pass. By default the first of these passes has
 all but the later parts of composites.
 

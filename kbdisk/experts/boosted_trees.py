@@ -585,7 +585,7 @@ class Fitting:
     """The boosters of all slots, several side by side."""
 
     builders: Mapping[int, Build]  # by slot, the cheapest first
-    many: frozenset[int]  # slots of many labels
+    many: frozenset[int]  # slots of many labels, which come last
     seed: int
     device: torch.device  # where experts are asked
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
@@ -596,12 +596,12 @@ class Fitting:
     def fit_first(self, seconds: float | None, report: Report) -> dict[int, BoostedTrees]:
         """The first booster of each slot, on the CPU."""
         end = math.inf if seconds is None else time.monotonic() + seconds
-        count, are_many = len(self.builders), False
+        count, first_of_many = len(self.builders), next((slot for slot in self.builders if slot in self.many), None)
         side_by_side, thread_count = shared_threads(count)
         with SideBySide(side_by_side, self.timing.stopping) as workers:
             for done, (slot, build) in enumerate(self.builders.items()):
-                if slot in self.many and not are_many and seconds is not None:
-                    are_many, end = True, min(end, time.monotonic() + MANY_LABELS_SHARE * seconds)
+                if slot == first_of_many and seconds is not None:
+                    end = min(end, time.monotonic() + MANY_LABELS_SHARE * seconds)
                 if time.monotonic() >= end:
                     break
                 task = build((end - time.monotonic()) / (count - done))

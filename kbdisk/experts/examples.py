@@ -100,11 +100,14 @@ class OneHotExamples:
         kinds: Collection[str] = ONE_HOT_KINDS,
         *,
         keys: bool = False,
+        sizes: bool = True,
     ) -> None:
+        """`keys` and `sizes` are those of `OneHotFeatures.fit`."""
         self.sides, self.max_values, self.kinds = sides, max_values, kinds
         self.generator = Generator(sides.training.slot.device).manual_seed(seed)
         self.drawn = draw_entities(sides.training, max_values, self.generator)
-        self.features = OneHotFeatures.fit(sides.training.batch(self.drawn), max_columns, words=True, keys=keys)
+        drawn = sides.training.batch(self.drawn)
+        self.features = OneHotFeatures.fit(drawn, max_columns, words=True, keys=keys, sizes=sizes)
         # Every amount is usual: these experts predict where little is visible, too.
         self.usual_amount = torch.zeros_like(usual_amounts(sides.training))
         self.training = self._of(sides.training, self.drawn)
@@ -145,11 +148,10 @@ class OneHotExamples:
         if not tables:
             return {}
         table = SparseTable.joined(tables)
-        joined: dict[int, Examples] = {}
-        for slot, parts in values.items():
-            joined[slot] = Examples()
-            joined[slot].append(table, *map(torch.cat, zip(*parts, strict=True)))
-        return joined
+        return {
+            slot: Examples([table], *([torch.cat(column)] for column in zip(*parts, strict=True)))
+            for slot, parts in values.items()
+        }
 
     def _values(self, batch: Batch, masked: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor, Tensor]]:
         """The masked values (T,) slot by slot: the slot, the entities, the codes, the numbers of the entities, and the weights."""

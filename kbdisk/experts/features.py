@@ -47,8 +47,7 @@ MAX_DEVIATIONS = 4.0  # of a number from the mean: larger ones count as this
 MIXER = -0x61C8864680B583EB  # odd, mixes the bits of hashed keys
 
 ONE_HOT_KINDS = {NUMBER, *LABELLED, SET}
-NUMBER_COLUMN, KEY_COLUMN, SIZE_COLUMN = -1, -2, -3  # in the place of a column's label
-NO_LABEL = SIZE_COLUMN - 1  # less than all of these
+NUMBER_COLUMN, KEY_COLUMN, SIZE_COLUMN = -1, -2, -3  # in the place of a column's label; the last is the least
 KEYS = 1 << 24  # below which float32 has every integer
 UNKNOWN_KEY = 0.0  # of a label that the codec does not know
 MIN_REPEATED = 10  # values of a property that another entity has, too, below which it has no keys
@@ -254,13 +253,13 @@ class OneHotFeatures:
         has_columns = visible & (F.pad(slots, (0, 1), value=-1)[at] == batch.slot)
         known = torch.zeros(batch.size, len(slots), dtype=torch.bool, device=self.slot.device)
         known[batch.entity[has_columns], at[has_columns]] = True
-        cells = [self._cells(*flags) for flags in self._flags(batch, has_columns)]
+        cells = [self._cells(*features) for features in self._features(batch, has_columns)]
         none = self.slot[:0]
         row, column, value = (torch.cat([none, *parts]) for parts in zip(*cells, strict=True)) if cells else [none] * 3
         return SparseTable.of(slot_of_column, known, row, column, value)
 
     @staticmethod
-    def _flags(batch: Batch, shown: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    def _features(batch: Batch, shown: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
         """(n,) each: the entities, slots, labels and features of the shown tokens (T,), kind by kind."""
         for kind in batch.spans.keys() & {*ONE_HOT_KINDS, TEXT}:
             start, end = batch.spans[kind]
@@ -273,30 +272,30 @@ class OneHotFeatures:
             row, place = (labels >= 0).nonzero().unbind(1)
             flagged = labels[row, place]
             yield entity[row], slot[row], flagged, torch.ones_like(flagged)
-            if kind == SET:
-                yield entity, slot, torch.full_like(tokens, SIZE_COLUMN), (codes >= 0).sum(1)
-                continue
-            yield entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes)
-            if kind in LABELLED:
-                (owner, of), sizes = torch.stack([entity, slot]).unique(dim=1, return_counts=True)
-                yield owner, of, torch.full_like(owner, SIZE_COLUMN), sizes
+            if kind != SET:
+                yield entity, slot, torch.full_like(tokens, KEY_COLUMN), keys_of(kind, codes)
+            if kind != TEXT:
+                entity, slot, sizes = label_counts(kind, entity, slot, codes)
+                yield entity, slot, torch.full_like(slot, SIZE_COLUMN), sizes
 
     def _cells(self, entity: Tensor, slot: Tensor, label: Tensor, feature: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The entities, columns and features of those whose slot and label have a column."""
-        labels = int(self.label.max()) - NO_LABEL if len(self) else 0
-        columns = self.slot * labels + self.label - NO_LABEL - 1  # ascending
-        wanted = slot * labels + label - NO_LABEL - 1
+        labels = int(self.label.max()) + 1 - SIZE_COLUMN if len(self) else 0
+        columns = self.slot * labels + self.label - SIZE_COLUMN  # ascending
+        wanted = slot * labels + label - SIZE_COLUMN
         column = torch.searchsorted(columns, wanted)
-        is_column = (F.pad(columns, (0, 1), value=-1)[column] == wanted) & (label <= labels + NO_LABEL)
+        is_column = (F.pad(columns, (0, 1), value=-1)[column] == wanted) & (label < labels + SIZE_COLUMN)
         return entity[is_column], column[is_column], feature[is_column].float()
 
     @classmethod
-    def fit(cls, batch: Batch, most: int, *, words: bool = False, keys: bool = False) -> OneHotFeatures:
+    def fit(
+        cls, batch: Batch, most: int, *, words: bool = False, keys: bool = False, sizes: bool = True
+    ) -> OneHotFeatures:
         """The `most` frequent columns of the known values of some entities.
 
-        Besides, slots with a different number of labels for some entities have a column of that number. With `words`, columns
-        that other values leave unused go to the most frequent words of texts. With `keys`, slots of labels and texts have a
-        column of keys.
+        With `words`, columns that other values leave unused go to the most frequent words of texts. With `keys`, slots of
+        labels and texts have a column of keys besides; with `sizes`, slots have one of the number of an entity's labels,
+        where that number differs.
         """
         columns: list[tuple[int, int, int]] = []  # how many values, slot, label
         for kind in batch.spans.keys() & ONE_HOT_KINDS:
@@ -314,7 +313,7 @@ class OneHotFeatures:
         kept = sorted(columns, reverse=True)[:most]
         if words and TEXT in batch.spans:
             kept += _words(batch)[: max(most - len(kept), 0)]
-        more = [(slot, SIZE_COLUMN) for slot in _slots_of_several(batch)] + (_key_columns(batch) if keys else [])
+        more = (_key_columns(batch) if keys else []) + (_size_columns(batch) if sizes else [])
         pairs = sorted([(slot, label) for _, slot, label in kept] + more)
         slot, label = torch.tensor(pairs, dtype=torch.long, device=batch.slot.device).view(-1, 2).unbind(1)
         return cls(slot.contiguous(), label.contiguous())
@@ -330,20 +329,27 @@ def keys_of(kind: str, codes: Tensor) -> Tensor:
     return (of_text ^ of_text >> 32).remainder(KEYS - 1) + 1
 
 
-def _slots_of_several(batch: Batch) -> list[int]:
-    """The slots of labels of which entities have a different number, such as the occupations of a person."""
-    slots: list[int] = []
+def label_counts(kind: str, entity: Tensor, slot: Tensor, codes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(m,) each: entities, slots, and the number of labels that each entity has in the slot, of tokens (n,) with codes (n, ...)."""
+    if kind == SET:
+        return entity, slot, (codes >= 0).sum(1)
+    slots = int(slot.max()) + 1 if len(slot) else 1
+    pair, counts = (entity * slots + slot).unique(return_counts=True)
+    return pair // slots, pair % slots, counts
+
+
+def _size_columns(batch: Batch) -> list[tuple[int, int]]:
+    """The slots that have a column of sizes, with SIZE_COLUMN: entities have a different number of labels there."""
+    columns = []
     for kind in batch.spans.keys() & {*LABELLED, SET}:
         start, end = batch.spans[kind]
         known = batch.known[start:end]
-        of, codes = batch.slot[start:end][known], batch.values[kind][known]
-        if kind == SET:
-            sizes = (codes >= 0).sum(1)
-        else:
-            (_, of), sizes = torch.stack([batch.entity[start:end][known], of]).unique(dim=1, return_counts=True)
-        differing = torch.stack([of, sizes]).unique(dim=1)[0].unique(return_counts=True)
-        slots += differing[0][differing[1] > 1].tolist()
-    return slots
+        tokens = (batch.entity[start:end][known], batch.slot[start:end][known], batch.values[kind][known])
+        _, slots, counts = label_counts(kind, *tokens)
+        for slot in slots.unique().tolist():
+            if len(counts[slots == slot].unique()) > 1:
+                columns.append((slot, SIZE_COLUMN))
+    return columns
 
 
 def _key_columns(batch: Batch) -> list[tuple[int, int]]:

@@ -201,13 +201,12 @@ def fit(
     device = sides.training.slot.device
     begun = time.monotonic()
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
-    examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True)
+    examples = OneHotExamples(sides, most, config.columns, seed, ONE_HOT_KINDS - {NUMBER}, keys=True, sizes=False)
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_FITTED)
     end = None if left is None else time.monotonic() + left
     evidence_end = None if end is None else time.monotonic() + EVIDENCE_SHARE * (end - time.monotonic())
     tasks = _fit_evidence(examples, config, seed, evidence_end, report)
-    is_linked = torch.tensor([slot.over is not None for slot in codec.slots])[examples.features.slot.cpu()]
-    tasks |= _fit_inputs(tasks, examples, is_linked, config, seed, end, report)
+    tasks |= _fit_inputs(tasks, examples, _groups_of(codec, examples.features), config, seed, end, report)
     report(1, 1)
     experts = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(task.regression().to(device))
@@ -249,7 +248,7 @@ def _fit_evidence(
 def _fit_inputs(
     tasks: Mapping[int, Task],
     examples: OneHotExamples,
-    is_linked: Tensor,
+    groups: Tensor,
     config: LabelRegressionConfig,
     seed: int,
     end: float | None,
@@ -269,7 +268,7 @@ def _fit_inputs(
         values, used = examples.training[slot], examples.columns_beside(slot)
         share = max(share, MIN_SHARE_LEARNT)
         most = max(int(share * _fitted_values(tasks[slot], values, config)), FEWEST_OF_SLOT)
-        task = tasks[slot].with_inputs(values, most, examples.features, is_linked, used, config, seed)
+        task = tasks[slot].with_inputs(values, most, examples.features, groups, used, config, seed)
         fitting_time.took(place, share)
         return task.without_inputs()
 
@@ -279,6 +278,13 @@ def _fit_inputs(
             found[slots[done]] = task
         report(len(slots) + done + 1, 2 * len(slots))
     return found
+
+
+def _groups_of(codec: Codec, features: OneHotFeatures) -> Tensor:
+    """(F,) the group of inputs, with a penalty of its own, that each column belongs to."""
+    is_linked = torch.tensor([slot.over is not None for slot in codec.slots])[features.slot.cpu()]
+    groups = torch.where(features.label.cpu() == NUMBER_COLUMN, NUMBERS, LABELS)
+    return groups.masked_fill(is_linked, LINKED)
 
 
 def _fitted_values(task: Task, examples: Examples, config: LabelRegressionConfig) -> int:
@@ -417,7 +423,7 @@ class Task:
         is_label = torch.isin(codes, labels)
         target = torch.searchsorted(labels, codes[is_label])
         entities, weights = torch.cat(examples.entities)[is_label], torch.cat(examples.weights)[is_label]
-        used = used[torch.isin(columns.label.cpu()[used], torch.tensor([NUMBER_COLUMN, KEY_COLUMN]))]
+        used = used[columns.label.cpu()[used] < 0]
         cooccurrences = best_cooccurrences(
             examples.features(used)[is_label],
             used.tolist(),
@@ -437,13 +443,16 @@ class Task:
         examples: Examples,
         most: int,
         columns: OneHotFeatures,
-        is_linked: Tensor,
+        groups: Tensor,
         used: Tensor,
         config: LabelRegressionConfig,
         seed: int,
     ) -> Task:
-        """The same task with inputs of the used columns (f,) and with the best penalty, fitted to `most` of the examples; unchanged where no column or no penalty can be selected."""
-        used = used[columns.label.cpu()[used] > KEY_COLUMN]  # numbers of labels gained nothing
+        """The same task with inputs of the used columns (f,) and with the best penalties, fitted to `most` of the examples.
+
+        `groups` (F,) has the group of each column. The task is unchanged where no column or no penalty can be selected.
+        """
+        used = used[columns.label.cpu()[used] != KEY_COLUMN]
         used = self._screened(examples.sample(MAX_SCREENED_ROWS, seed), used, config.screened)
         if not len(used):
             return self
@@ -451,9 +460,8 @@ class Task:
         is_number = columns.label.cpu()[used] == NUMBER_COLUMN
         fitted = task.fitted_among(examples)
         design = Design.of(fitted.features(used[is_number]), used, is_number)
-        group = is_number.long().where(~is_linked[used], LINKED)
-        groups = torch.cat([group, group[design.numbers]])
-        return replace(task, design=design, groups=groups).with_inputs_of(fitted).with_best_penalties(seed) or self
+        of_inputs = torch.cat([groups[used], groups[used[is_number]]])
+        return replace(task, design=design, groups=of_inputs).with_inputs_of(fitted).with_best_penalties(seed) or self
 
     def max_fitted_values(self, columns: int) -> int:
         """How many values it is fitted to with so many columns, at most, as memory allows."""
@@ -505,13 +513,13 @@ class Task:
         )
 
     def with_best_penalties(self, seed: int) -> Task | None:
-        """The same task with the penalties that suit held-out folds of its entities best; None where no fold tells anything."""
+        """The same task with the penalties by which held-out folds of its entities are predicted best; None where none predicts them."""
         fold = folds_of(self.entities[self.fitted_rows], FOLDS, seed)
         every = torch.arange(len(fold)) % max(len(fold) // MAX_PENALTY_ROWS, 1) == 0
         count = FOLDS if int(every.sum()) * len(self.labels) <= MAX_CELLS_OF_FOLDS else 1
-        held_out = [every & (fold == number) for number in range(count)]
-        held_out = [mask for mask in held_out if self._is_divided(every & ~mask, mask)]
-        folds = [(self._fit_of(every & ~mask), self._fit_of(mask)) for mask in held_out]
+        held_out = (every & (fold == number) for number in range(count))
+        sides = [(every & ~mask, mask) for mask in held_out if self._is_divided(every & ~mask, mask)]
+        folds = [(self._fit_of(training), self._fit_of(validation)) for training, validation in sides]
         search = PenaltySearch(folds, self.groups, len(self.labels))
         penalties = search.best()
         if search.start is None:
@@ -593,7 +601,7 @@ class Fit(NamedTuple):
 
 
 class PenaltySearch:
-    """Selects the penalties of groups of inputs by how well held-out folds are predicted, one penalty after the other."""
+    """Coordinate search for the penalties of groups of inputs, by the likelihood of held-out folds."""
 
     def __init__(self, folds: Sequence[tuple[Fit, Fit]], groups: Tensor, labels: int) -> None:
         self.folds, self.groups, self.labels = folds, groups, labels
@@ -606,15 +614,17 @@ class PenaltySearch:
         return self.starts[-1] if self.starts else None
 
     def best(self) -> Tensor:
-        """(3,) First the same for all groups, from the largest on as long as it gains; then a larger one for numbers, and for links."""
+        """(3,) The best common penalty; for numbers, and for evidence over links, `LARGER` times as much where that gains.
+
+        Common penalties are tried from the largest on, as long as the next one gains.
+        """
         penalties = torch.full((GROUPS,), PENALTIES[0])
         for penalty in PENALTIES:
-            if not self._gains(common := torch.full((GROUPS,), penalty)):
+            common = torch.full((GROUPS,), penalty)
+            if not self._gains(common):
                 break
             penalties = common
-        for group in self.groups.unique().tolist():
-            if group == LABELS:
-                continue
+        for group in sorted({NUMBERS, LINKED}.intersection(self.groups.tolist())):
             larger = penalties.clone()
             larger[group] *= LARGER
             if self._gains(larger):

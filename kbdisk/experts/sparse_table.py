@@ -1,9 +1,9 @@
 """A table of features that are nearly all 0 or unknown: only the others are kept.
 
-`OneHotFeatures` have a flag for each label of a property. Of an entity that has the property one of these is 1. Whether it has
-the property says which of the others are 0, and which are unknown.
+`OneHotFeatures` have several columns for each slot, a flag for each label. Flags of other labels are 0 for an entity that has the
+slot, and unknown for one that lacks it. So a table keeps which slots an entity has, and the cells that are not 0.
 
-n of B rows   f of F columns   U properties with columns   z cells
+n of B rows   f of F columns   U slots with columns   z cells
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 4096  # of a dense table that are made
 class SparseTable:
     """Some rows of features."""
 
-    property: Tensor  # (F,) which of the U each column is of
+    slot: Tensor  # (F,) which of the U slots each column is of
     known: Tensor  # (B, U) bool
     start: Tensor  # (B + 1,) the first cell of each row
     column: Tensor  # (z,) int32
@@ -33,19 +33,19 @@ class SparseTable:
         return len(self.known)
 
     @classmethod
-    def of(cls, property: Tensor, known: Tensor, row: Tensor, column: Tensor, value: Tensor) -> SparseTable:
+    def of(cls, slot: Tensor, known: Tensor, row: Tensor, column: Tensor, value: Tensor) -> SparseTable:
         """A table by its cells (z,), in any order."""
         row, order = row.sort()
         start = torch.searchsorted(row, torch.arange(len(known) + 1, device=row.device))
-        return cls(property, known, start, column[order].int(), value[order].float())
+        return cls(slot, known, start, column[order].int(), value[order].float())
 
     @classmethod
     def joined(cls, tables: Sequence[SparseTable]) -> SparseTable:
         """Several tables with the same columns, of which at least one, below each other."""
         cells = torch.tensor([0, *(len(table.column) for table in tables)]).cumsum(0).tolist()
-        starts = [table.start[:-1] + before for table, before in zip(tables, cells, strict=False)]
+        starts = [table.start[:-1] + before for table, before in zip(tables, cells[:-1], strict=True)]
         return cls(
-            tables[0].property,
+            tables[0].slot,
             torch.cat([table.known for table in tables]),
             torch.cat([*starts, torch.tensor(cells[-1:])]),
             torch.cat([table.column for table in tables]),
@@ -59,12 +59,12 @@ class SparseTable:
     def dense(self, rows: Tensor, columns: Tensor | None = None) -> Tensor:
         """(n, f) float32, some rows (n,) of some columns (f,), or of all; NaN where unknown."""
         if columns is None:
-            columns = torch.arange(len(self.property), device=rows.device)
-        place = columns.new_full((len(self.property),), -1)  # of each column among those that are wanted
+            columns = torch.arange(len(self.slot), device=rows.device)
+        place = columns.new_full((len(self.slot),), -1)  # of each column among those that are wanted
         place[columns] = torch.arange(len(columns), device=columns.device)
         dense = torch.full((len(rows), len(columns)), torch.nan, device=rows.device)
         for block, of_block in zip(dense.split(ROWS_AT_ONCE), rows.split(ROWS_AT_ONCE), strict=True):
-            block[self.known[of_block].index_select(1, self.property[columns])] = 0.0
+            block[self.known[of_block].index_select(1, self.slot[columns])] = 0.0
             row, cell = within(self.start, of_block)
             column = place[self.column[cell]]
             kept = (column >= 0).nonzero()[:, 0]

@@ -129,8 +129,8 @@ def test_gaps_are_decided_on_as_their_predictions_come(plan, predictions):
     completing = Completing(plan, coming.beside(plan))
     first = next(iter(completing))
     assert len(given) < len(plan.entities)
-    others = list(completing)
-    assert [one.filled for one in (first, *others)] == [filled for filled, _ in decided(plan, predictions)[0]]
+    completions = [first, *completing]
+    assert [completion.filled for completion in completions] == [filled for filled, _ in decided(plan, predictions)[0]]
     assert list(coming.rows) == list(predictions.rows)
 
 
@@ -141,7 +141,7 @@ def test_several_readers_get_all_that_comes(plan, predictions):
     assert coming.count == len(pairs) == predictions.count
 
 
-def test_whoever_counts_predictions_waits_for_all(plan, predictions):
+def test_the_number_of_predictions_is_known_once_all_have_come(plan, predictions):
     coming = Predictions(Predicting(plan).about, True, (lines for _, lines in Predicting(plan).lines()))
     assert len(coming) == predictions.count
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from kbdisk.experts import sparse_table
 from kbdisk.experts.sparse_table import SparseTable
 
-PROPERTY = torch.tensor([0, 0, 1, 2, 2, 2])
+SLOT = torch.tensor([0, 0, 1, 2, 2, 2])
 
 
 @st.composite
@@ -19,17 +19,17 @@ def tables(draw: st.DrawFn) -> tuple[SparseTable, Tensor]:
     size = draw(st.integers(0, 7))
     known = torch.tensor(draw(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=size, max_size=size)))
     known = known.bool().view(size, 3)
-    dense = torch.where(known[:, PROPERTY], 0.0, torch.nan)
+    dense = torch.where(known[:, SLOT], 0.0, torch.nan)
     cells = []
     for row in range(size):
         for column in draw(st.lists(st.sampled_from(range(6)))):
-            if known[row, PROPERTY[column]]:
+            if known[row, SLOT[column]]:
                 cells.append((row, column, float(draw(st.integers(-3, 3)))))
     for row, column in {cell[:2] for cell in cells}:
         dense[row, column] = max(value for *place, value in cells if tuple(place) == (row, column))
     row, column, value = zip(*draw(st.permutations(cells)), strict=True) if cells else ((), (), ())
     table = SparseTable.of(
-        PROPERTY, known, torch.tensor(row).long(), torch.tensor(column).long(), torch.tensor(value).float()
+        SLOT, known, torch.tensor(row).long(), torch.tensor(column).long(), torch.tensor(value).float()
     )
     return table, dense
 
@@ -54,7 +54,7 @@ def test_joined_tables_are_below_each_other(some):
 
 def test_rows_are_made_in_blocks(monkeypatch):
     known = torch.ones(10, 3, dtype=torch.bool)
-    table = SparseTable.of(PROPERTY, known, torch.arange(10), torch.arange(10) % 6, torch.arange(10.0) + 1)
+    table = SparseTable.of(SLOT, known, torch.arange(10), torch.arange(10) % 6, torch.arange(10.0) + 1)
     whole = table.dense(torch.arange(10).flip(0))
     monkeypatch.setattr(sparse_table, "ROWS_AT_ONCE", 3)
     assert torch.equal(table.dense(torch.arange(10).flip(0)), whole)
