@@ -202,7 +202,7 @@ class Completed(Iterable[Completion]):
     ) -> Completed:
         """Plan and predict; `predictions` of the same source and model are taken as they are. `time` is now, if not stated.
 
-        Unless `at_once`, gaps are predicted as they are decided on: other processes predict the next ones meanwhile.
+        Without `at_once` predictions are taken when they are decided on, and other processes predict the next gaps meanwhile.
         """
         source.model.trained.warn_of_order(
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3

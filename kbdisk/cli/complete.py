@@ -446,7 +446,7 @@ class Job:
         return modelled
 
     def predict(self, modelled: ModelledSource, progress: CountCallback | None) -> Completed:
-        """The sources with predictions for their gaps, which may still come, or with those of a file; new ones are saved there."""
+        """The sources with predictions for their gaps, made while values are decided on, or read from a file; new ones are saved there."""
         from kbdisk.api.complete import Completed, choices_of
 
         options = self.options
