@@ -1,4 +1,4 @@
-"""A map whose items are divided among forked processes.
+"""A map whose items are divided among forked processes, and a computation in a forked process beside this one.
 
 A child process has the memory of its parent, so that only items are sent to it. It takes the next item when it has finished
 one, also while the parent computes something else. It computes with one thread, as torch's threads do not survive a fork. The
@@ -17,8 +17,10 @@ import signal
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain, count, islice
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -57,6 +59,15 @@ def parallel_map(function: Callable[[T], R], items: Iterable[T], processes: int)
     remaining = iter(items)
     first = list(islice(remaining, processes))
     return _mapped(function, chain(first, remaining), len(first))
+
+
+def in_background(function: Callable[[], R], processes: int) -> Callable[[], R]:
+    """Begins a function in a child process; what is returned waits for its result. With one process it is called at once."""
+    workers = _fork(lambda _: function(), 1) if processes > 1 else []
+    if not workers:
+        result = function()
+        return lambda: result
+    return cache(_Background(function, workers[0]))
 
 
 def _mapped(function: Callable[[T], R], items: Iterator[T], processes: int) -> Iterator[R]:
@@ -135,6 +146,21 @@ def _result(function: Callable[[T], R], item: T, pickled: bytes | None) -> R:
     return unpickled
 
 
+class _Background(Generic[R]):
+    """A function that a child process computes."""
+
+    def __init__(self, function: Callable[[], R], worker: _Worker[None, R]) -> None:
+        self._function, self._worker = function, worker
+        self._end = weakref.finalize(self, worker.end)
+        worker.begin(None)
+
+    def __call__(self) -> R:
+        """The result, which can be asked for once."""
+        outcome = self._worker.finish(0)
+        self._end()
+        return _result(lambda _: self._function(), None, outcome.pickled)
+
+
 class _Worker(Generic[T, R]):
     """A child process."""
 
@@ -153,8 +179,17 @@ class _Worker(Generic[T, R]):
 
     def compute(self, number: int, item: T) -> _Outcome:
         """The pickled result and warnings of an item."""
-        try:
+        self.begin(item)
+        return self.finish(number)
+
+    def begin(self, item: T) -> None:
+        """Send an item, unless the process has ended."""
+        with suppress(OSError):
             self.connection.send(item)
+
+    def finish(self, number: int) -> _Outcome:
+        """The pickled result and warnings of the item that was sent."""
+        try:
             return _Outcome(number, self.connection.recv_bytes() or None, is_alive=True)
         except (EOFError, OSError):
             return _Outcome(number, None, is_alive=False)

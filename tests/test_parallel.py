@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 from kbdisk.errors import KBDiskWarning, TrainingError
-from kbdisk.parallel import MAX_PROCESSES, parallel_map, usable_processes
+from kbdisk.parallel import MAX_PROCESSES, in_background, parallel_map, usable_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
 PARENT_PID = os.getpid()
@@ -178,3 +179,55 @@ def test_a_map_has_as_many_processes_as_torch_may_have_threads(monkeypatch, set_
 def test_a_forked_process_forks_no_others(set_threads):
     set_threads(3)
     assert list(parallel_map(lambda _: usable_processes(), range(2), 2)) == [1, 1]
+
+
+# ---------------------------------------------------------------- one function beside this process
+
+
+def test_a_function_is_computed_beside_this_process_and_its_result_can_be_asked_for_again():
+    result = in_background(os.getpid, 2)
+    process = result()
+    assert process != PARENT_PID
+    assert result() == process
+    assert not is_running(process)
+
+
+def test_with_one_process_a_function_is_computed_at_once():
+    calls: list[int] = []
+    result = in_background(lambda: calls.append(1), 1)
+    assert calls == [1]
+    assert result() is None
+    assert calls == [1]
+
+
+def test_an_exception_beside_this_process_is_raised_where_the_result_is_asked_for():
+    def computed() -> int:
+        raise TrainingError("kb.ttl", "no rules.")
+
+    result = in_background(computed, 2)
+    with pytest.raises(TrainingError, match=r"kb\.ttl: no rules"):
+        result()
+
+
+def test_the_function_of_a_killed_process_is_computed_here():
+    def computed() -> int:
+        if os.getpid() != PARENT_PID:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return os.getpid()
+
+    assert in_background(computed, 2)() == PARENT_PID
+
+
+def test_a_result_that_nobody_waits_for_ends_its_process(tmp_path):
+    def computed() -> None:
+        (tmp_path / "process").write_text(str(os.getpid()))
+        time.sleep(60)
+
+    result = in_background(computed, 2)
+    while not (tmp_path / "process").exists() or not (tmp_path / "process").read_text():
+        time.sleep(0.01)
+    process = int((tmp_path / "process").read_text())
+    assert is_running(process)
+    del result
+    gc.collect()
+    assert not is_running(process)

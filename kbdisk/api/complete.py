@@ -33,7 +33,7 @@ from kbdisk.api.train import (
     LINKS,
     is_continuable,
     refuse_strangers,
-    rules_of,
+    rules_beside,
     run_of,
     schema_of,
     train,
@@ -599,15 +599,22 @@ def _own_model(
         _remove_run(folder)
         report(f"using the model in {folder}")
         return kept.model, folder
-    schema = replace(schema, rules=rules_of(full_schema, loaded.readings(full_schema), run))  # rules may fill text
+    loaded.readings(schema)  # both processes need them
+    rules = rules_beside(full_schema, loaded, run)  # rules may fill text
     if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn
-        untrained = untrained_model(loaded, schema, run, options.device)
+        untrained = untrained_model(loaded, schema, run, options.device, rules())
         if not _fills(untrained, options.only):
             report("nothing is trained: too little is known of any property that may be filled")
             return untrained, None
     kept_folder = folder if keep and folder is not None and os.access(folder.resolve().parent, os.W_OK) else None
     notes = {"maker": MAKER, "schema": options.schema_name or "inferred"}
-    settings: dict[str, Any] = {"device": options.device, "watch": watch, "notes": notes, "clock": clock}
+    settings: dict[str, Any] = {
+        "device": options.device,
+        "watch": watch,
+        "notes": notes,
+        "clock": clock,
+        "rules": rules,
+    }
     settings |= {"run": run} if kept is None else {"start": kept.model}
     return _train_and_keep(loaded, schema, settings, kept_folder, report), kept_folder
 

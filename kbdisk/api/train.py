@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,6 +48,7 @@ from kbdisk.experts.rules import SECONDS
 from kbdisk.heap import return_freed_memory
 from kbdisk.leaves.base import OUTSIDE_RANGE, UNSEEN_LABEL
 from kbdisk.model.network import DiSK
+from kbdisk.parallel import in_background, usable_processes
 from kbdisk.schemas.infer import Inference, infer
 from kbdisk.schemas.rules import Rule
 from kbdisk.schemas.schema import Class, Schema
@@ -106,6 +107,7 @@ def train(
     notes: Mapping[str, str] | None = None,
     start: Model | None = None,
     clock: Clock | None = None,
+    rules: Callable[[], tuple[Rule, ...]] | None = None,
     processes: Processes = Processes(),  # noqa: B008 - it is frozen
 ) -> Model:
     """A model of a knowledge base, whose schema is inferred where none is given.
@@ -116,7 +118,8 @@ def train(
     `preset` is default, fast, best, ...; without one it is default. `budget` ("10m", "90s" or seconds) bounds the time from
     now on, or from when the `clock` began, until the model is there. `steps` is the number of training steps, instead of the
     preset's time; with both, whichever ends first. `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
-    that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name.
+    that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name. `rules` returns the rules of the model;
+    without it they are those of the schema, or else searched for.
 
     Connected `processes` train the networks together, each given the same arguments. Process 0 does all else and returns the
     model; `ProcessEnded` ends the others after the networks. See `kbdisk.training.distributed`.
@@ -146,7 +149,9 @@ def train(
         return _train_links_alone(
             loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
         )
-    rules = rules_of(known, loaded.readings(known), run)
+    if rules is None:
+        loaded.readings(known)  # both processes need them
+        rules = rules_beside(known, loaded, run)
     keep = None
     if out is not None:
         refuse_output_path(out, force)
@@ -172,7 +177,7 @@ def train(
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
         return_freed_memory()
-        trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules))
+        trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules()))
         trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
         held_out_ids = set(trained.record.validation)
         held_out = [entity for entity in loaded.entities if known.id_of(entity) in held_out_ids]
@@ -291,6 +296,12 @@ def is_continuable(model: Model, loaded: LoadedSource) -> bool:
     return all(
         row.what == UNSEEN_LABEL and row.count <= max(MAX_SHARE_NEW * drift.total(row), MAX_NEW_OF_FEW) for row in new
     )
+
+
+def rules_beside(schema: Schema, loaded: LoadedSource, run: Run) -> Callable[[], tuple[Rule, ...]]:
+    """Begins the search for rules in a process beside this one; what is returned waits for it."""
+    processes = usable_processes() if schema.rules is None else 1
+    return in_background(lambda: rules_of(schema, loaded.readings(schema), run), processes)
 
 
 def rules_of(schema: Schema, readings: Sequence[Reading], run: Run) -> tuple[Rule, ...]:

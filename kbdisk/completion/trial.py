@@ -17,7 +17,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -43,6 +43,7 @@ from kbdisk.evaluation.drift import Drift
 from kbdisk.evaluation.intervals import Key, Rank, given_counts
 from kbdisk.inspection import is_class
 from kbdisk.metrics import Constants, label, members
+from kbdisk.parallel import parallel_map, usable_processes
 from kbdisk.rng import random_blocks
 from kbdisk.schemas.composites.date import Date
 from kbdisk.training.trained import Trained
@@ -111,7 +112,10 @@ class Trial:
         self.constants = Constants.from_json(trained.record.constants or {}).slots
 
     def outcomes(self, seconds: float | None, watch: Watch | None) -> Iterator[Outcome]:
-        """The outcomes of all statements; of a random sample where the seconds do not suffice."""
+        """The outcomes of all statements; of a random sample where the seconds do not suffice.
+
+        Forked processes divide the batches of questions among themselves.
+        """
         unique_pairs, trained = UniquePairs(self.codec, ()), self.trained.before_refit
         predictor = GapPredictor(trained, self.config, 1, unique_pairs, has_truth=True)
         presence_predictor = GapPredictor(trained, self.config, 1, unique_pairs, lambda gap, presence: PRESENCE_ALONE)
@@ -119,26 +123,48 @@ class Trial:
         size = SORTED_QUESTIONS if seconds is None else SORTED_IN_LITTLE_TIME
         blocks = random_blocks(questions, size, self.random)
         questions = [question for block in blocks for question in sorted(block, key=_by_property)]
-        sizes = self.tokens.sizes.tolist()
-        done, number = 0, 0
-        while done < len(questions) and (seconds is None or time.monotonic() - begun < seconds):
-            end, room = done, CHUNK
-            while end < len(questions) and (end == done or room >= sizes[questions[end].entity]):
-                room -= sizes[questions[end].entity]
-                end += 1
-            asked, number = questions[done:end], number + 1
-            batch, ids = self._batch(asked), [self.readings[question.entity].id for question in asked]
-            predicted = predictor.predict(batch, ids, [question.gaps for question in asked], number)
-            self._ask_presence(presence_predictor, asked, predicted)
-            counts = given_counts(batch, batch.known)
-            for question, count, predictions in zip(asked, counts, predicted, strict=True):
-                for prediction in predictions:
-                    *less_precise, statement = by_precision(prediction)
-                    yield from (self._outcome(question, part) for part in less_precise)
-                    yield self._outcome(question, statement)._replace(ranks=self._ranks(question, statement, count))
-            done = end
+        outcomes_of_batch = partial(self._outcomes_of_batch, predictor, presence_predictor)
+        processes = 1 if unique_pairs.partners else usable_processes(trained.device)  # no pair is filled twice
+        done = 0
+        for number_of_questions, outcomes in parallel_map(
+            outcomes_of_batch, enumerate(self._batches(questions), 1), processes
+        ):
+            yield from outcomes
+            done += number_of_questions
             if watch is not None:
                 watch(done, len(questions))
+            if seconds is not None and time.monotonic() - begun >= seconds:
+                break
+
+    def _batches(self, questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
+        """The questions of each batch."""
+        sizes = self.tokens.sizes.tolist()
+        start = 0
+        while start < len(questions):
+            end, room = start, CHUNK
+            while end < len(questions) and (end == start or room >= sizes[questions[end].entity]):
+                room -= sizes[questions[end].entity]
+                end += 1
+            yield questions[start:end]
+            start = end
+
+    def _outcomes_of_batch(
+        self, predictor: GapPredictor, presence_predictor: GapPredictor, numbered: tuple[int, Sequence[Question]]
+    ) -> tuple[int, list[Outcome]]:
+        """The number of questions of a batch, and the outcomes of the statements about them."""
+        number, asked = numbered
+        batch, ids = self._batch(asked), [self.readings[question.entity].id for question in asked]
+        predicted = predictor.predict(batch, ids, [question.gaps for question in asked], number)
+        self._ask_presence(presence_predictor, asked, predicted)
+        outcomes = []
+        for question, count, predictions in zip(asked, given_counts(batch, batch.known), predicted, strict=True):
+            for prediction in predictions:
+                *less_precise, statement = by_precision(prediction)
+                outcomes += [self._outcome(question, part) for part in less_precise]
+                outcomes.append(
+                    self._outcome(question, statement)._replace(ranks=self._ranks(question, statement, count))
+                )
+        return len(asked), outcomes
 
     def _ask_presence(
         self, predictor: GapPredictor, questions: Sequence[Question], predicted: Sequence[Sequence[Prediction]]

@@ -22,13 +22,15 @@ from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.pooling import Pools
 from kbdisk.data.propagation import UNLIMITED, ChainSearch, Propagation
 from kbdisk.data.queries import asking
-from kbdisk.data.shards import ShardedTokens, in_shards
+from kbdisk.data.shards import ENTITIES_PER_SHARD, ShardedTokens
 from kbdisk.data.slots import CLASSES, Over, Slot, Source, class_leaf, incoming_leaf
+from kbdisk.data.spool import spooled
 from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
 from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.tokenizer import Tokenizer
+from kbdisk.parallel import parallel_map, usable_processes
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.kinds import nearest
 from kbdisk.schemas.schema import Schema
@@ -141,24 +143,29 @@ class Codec:
     ) -> Tokens:
         """Entities as tokens. They are asked for `nothing`, for their `gaps`, for `all` that they lack, or for paths.
 
-        Evidence comes over the links of the graph; without one, over the links among these entities. Tokens of many entities are
-        in files of a folder: see `shards`. SchemaError where the schema has no class for an entity.
+        Evidence comes over the links of the graph; without one, over the links among these entities. Forked processes divide the
+        shards among themselves. Tokens of many entities are in files of a folder: see `shards`. SchemaError where the schema has
+        no class for an entity.
         """
         wanted = asking(ask, self.index.tables.values(), self.left_out)
-        readings: Iterable[Reading] = (self._read(entity) for entity in entities)
-        evidence = None
-        if self.index.over:
-            if graph is None:
-                readings, graph = list(readings), Graph(self.schema)
-                for reading in readings:
-                    graph.add(reading.id, reading.class_name, reading.leaves)
-            evidence = self.evidence(graph)
-        tokens = ShardedTokens(folder)
-        for shard in in_shards(readings):
+        if self.index.over and graph is None:
+            entities = [self._read(entity) for entity in entities]
+            graph = Graph.read(self.schema, entities)
+        known = entities if isinstance(entities, Sequence) else spooled(entities, folder)
+        starts = range(0, max(len(known), 1), ENTITIES_PER_SHARD)
+        evidence = self.evidence(graph) if self.index.over and graph is not None else None
+        if evidence is not None and len(starts) > 1:
+            evidence.graph.arrays()  # once for all processes
+
+        def encode_shard(start: int) -> Tokens:
             encoding = Encoding(self.index, wanted, evidence)
-            for reading in shard:
-                encoding.add(reading)
-            tokens.append(encoding.tokens())
+            for entity in known[start : start + ENTITIES_PER_SHARD]:
+                encoding.add(self._read(entity))
+            return encoding.tokens()
+
+        tokens = ShardedTokens(folder)
+        for shard in parallel_map(encode_shard, starts, usable_processes()):
+            tokens.append(shard)
         return tokens.tokens()
 
     def evidence(self, graph: Graph) -> Evidence:

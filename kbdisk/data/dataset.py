@@ -255,6 +255,11 @@ class Tokens:
         return self.offsets.diff()
 
     @property
+    def lacks(self) -> Tensor:
+        """(N,) the number of slots of its class that each entity lacks; slots that are asked for count as held."""
+        return self.layout.offsets.diff()[self.classes] - self.held_offsets.diff()
+
+    @property
     def owner(self) -> Tensor:
         """(T,) the entity of each token."""
         return torch.arange(len(self), device=self.slot.device).repeat_interleave(self.sizes)

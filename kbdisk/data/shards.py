@@ -1,8 +1,8 @@
 """Data sets in shards: `Tokens` put together from the tokens of some entities at a time, memory-mapped where they are many.
 
-Arrays of tokens have the smallest integers that hold their values. A single shard stays in memory. With a second one the arrays
-are written to scratch files in a folder beside the run, and mapped into memory: the operating system reads the pages that a
-batch needs, and takes them back when memory is short.
+Arrays of tokens have the smallest integers that hold their values. Those of few entities stay in memory. Those of many are
+written to scratch files in a folder beside the run, and mapped into memory: the operating system reads the pages that a batch
+needs, and takes them back when memory is short.
 
 N entities   T tokens   S slots   R rows of codes
 """
@@ -10,10 +10,8 @@ N entities   T tokens   S slots   R rows of codes
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path as FilePath
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +21,8 @@ from torch import Tensor
 from kbdisk.data.dataset import DIVIDED, Codes, Layout, RaggedCodes, Tokens
 from kbdisk.data.scratch import disk_errors, scratch_file
 
-ENTITIES_PER_SHARD = 20_000
+ENTITIES_PER_SHARD = 4096
+MAX_ENTITIES_IN_MEMORY = 20_000
 ROWS_WIDENED_AT_ONCE = 1 << 20
 OF_ENTITIES = ("id_hash", "classes")
 OF_TOKENS = ("known", "unit", "needs", "held")
@@ -31,15 +30,6 @@ INDICES = ("slot", "row")  # of tokens, too: torch takes no indices below int32
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 Array = npt.NDArray[Any]
-Item = TypeVar("Item")
-
-
-def in_shards(entities: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
-    """Entities in lists of a size, or of that of a shard; one empty list where there are none."""
-    remaining, size = iter(entities), size or ENTITIES_PER_SHARD
-    yield list(islice(remaining, size))
-    while shard := list(islice(remaining, size)):
-        yield shard
 
 
 class ShardedTokens:
@@ -63,7 +53,7 @@ class ShardedTokens:
             self._codes = {kind: GrowingCodes(codes) for kind, codes in shard.codes.items()}
             for name in DIVIDED:
                 self._arrays[name].append(np.zeros(1, np.int64))
-        else:
+        if len(self._ids) + len(shard.ids) > MAX_ENTITIES_IN_MEMORY:
             for array in self._arrays.values():
                 array.move_to_file(self._folder)
             for of_kind in self._codes.values():

@@ -8,6 +8,7 @@ that are read back share it.
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import weakref
 from array import array
@@ -19,7 +20,6 @@ from typing import Any, TypeVar, overload
 
 from kbdisk.data.parse import Reading
 from kbdisk.data.scratch import disk_errors, scratch_file
-from kbdisk.data.shards import in_shards
 from kbdisk.entity import Coordinate, Date, Entity, Link, Quantity, Text
 
 MAX_ITEMS_IN_MEMORY = 50_000
@@ -48,7 +48,8 @@ class Spool(Sequence[Item]):
         self._ends = array("q", [0])  # of the blocks in the file
         self._length = 0
         self._block: tuple[int, list[Item]] = -1, []  # the one that was read last, and its number
-        for block in in_shards(items, ITEMS_PER_BLOCK):
+        remaining = iter(items)
+        while block := list(islice(remaining, ITEMS_PER_BLOCK)):
             self._write(block)
 
     def _write(self, block: list[Item]) -> None:
@@ -63,10 +64,16 @@ class Spool(Sequence[Item]):
     def _read(self, number: int) -> list[Item]:
         if self._block[0] != number:
             with disk_errors(self._folder):
-                self._file.seek(self._ends[number])
-                pickled = self._file.read(self._ends[number + 1] - self._ends[number])
+                pickled = self._bytes(self._ends[number], self._ends[number + 1])
             self._block = number, _Unpickler(io.BytesIO(pickled), self._shared).load()
         return self._block[1]
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        """A part of the file. Forked processes share the place of a file, so none is kept where the system can do without."""
+        if hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), end - start, start)
+        self._file.seek(start)
+        return self._file.read(end - start)
 
     def __len__(self) -> int:
         return self._length

@@ -30,6 +30,7 @@ from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
 from kbdisk.model.diffusion import beliefs
 from kbdisk.model.masking import shuffled
+from kbdisk.parallel import parallel_map, usable_processes
 from kbdisk.rng import random_blocks
 from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.schema import Misfit
@@ -154,35 +155,54 @@ class Evaluation:
         calibration = self.trained.record.calibration
         return Levels.from_json(calibration["levels"]) if calibration else Levels()
 
-    @torch.no_grad()
     def cases(
         self, given: float | None = None, watch: Progress | None = None, seconds: float | None = None
     ) -> Iterator[Case]:
-        """The model's predictions, given all other values or a share of them; a random part where the seconds end earlier."""
-        codec, model, marginals = self.trained.codec, self.trained.held_out_model, Marginals(self.trained.codec)
+        """The model's predictions, given all other values or a share of them; a random part where the seconds end earlier.
+
+        Forked processes divide the batches of questions among themselves.
+        """
+        answer = partial(self._answered, Marginals(self.trained.codec), given)
+        numbered = enumerate(self._divided(in_blocks=seconds is not None))
         begun, done = time.monotonic(), 0
-        for posed, visible in self.batches(given, in_blocks=seconds is not None):
-            if seconds is not None and done and time.monotonic() - begun > seconds:
-                break
-            level = partial(self.levels.of_tokens, codec, posed.batch, visible)
-            predicted = beliefs(model, posed.batch, posed.asked, visible)
-            cases = collect_cases(codec, marginals, posed.batch, predicted, level)
-            yield from (self._with_truth(posed, case) for case in cases)
-            done += len(posed.questions)
+        for number_of_questions, cases in parallel_map(answer, numbered, usable_processes(self.trained.device)):
+            yield from cases
+            done += number_of_questions
             if watch is not None:
                 watch(done, len(self.questions))
+            if seconds is not None and time.monotonic() - begun > seconds:
+                break
         yield from self.unread(done / len(self.questions) if self.questions else 1.0)
 
-    def batches(self, given: float | None = None, *, in_blocks: bool = False) -> Iterator[tuple[QuestionBatch, Tensor]]:
-        """The questions in batches, each with what is visible (T,); with `in_blocks` any first batches are a random sample."""
-        size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ACCELERATOR_FACTOR
+    @torch.no_grad()
+    def _answered(
+        self, marginals: Marginals, given: float | None, numbered: tuple[int, Sequence[Question]]
+    ) -> tuple[int, list[Case]]:
+        """The number of questions of a batch, and their cases."""
+        codec, model, (posed, visible) = self.trained.codec, self.trained.held_out_model, self._posed(given, *numbered)
+        level = partial(self.levels.of_tokens, codec, posed.batch, visible)
+        predicted = beliefs(model, posed.batch, posed.asked, visible)
+        cases = collect_cases(codec, marginals, posed.batch, predicted, level)
+        return len(posed.questions), [self._with_truth(posed, case) for case in cases]
+
+    def batches(self, given: float | None = None) -> Iterator[tuple[QuestionBatch, Tensor]]:
+        """The questions in batches, each with what is visible (T,)."""
+        for number, questions in enumerate(self._divided()):
+            yield self._posed(given, number, questions)
+
+    def _posed(self, given: float | None, number: int, questions: Sequence[Question]) -> tuple[QuestionBatch, Tensor]:
+        """A batch of some questions, with what is visible (T,)."""
+        posed = question_batch(self.tokens, questions)
         order = self.tokens.layout.order if self.trained.only_draws else None
+        return posed, posed.visible(given, self.scope.seed * 1_000_003 + number, order)
+
+    def _divided(self, *, in_blocks: bool = False) -> Iterator[Sequence[Question]]:
+        """The questions of each batch; with `in_blocks` any first ones are a random sample."""
+        size = CHUNK if self.trained.device.type == "cpu" else CHUNK * ACCELERATOR_FACTOR
         blocks = [self.questions]
         if in_blocks:
             blocks = random_blocks(self.questions, QUESTIONS_PER_BLOCK, random.Random(self.scope.seed))
-        batches = (posed for block in blocks for posed in question_batches(self.tokens, block, size))
-        for number, posed in enumerate(batches):
-            yield posed, posed.visible(given, self.scope.seed * 1_000_003 + number, order)
+        return (questions for block in blocks for questions in divided_questions(self.tokens, block, size))
 
     def unread(self, share: float = 1.0) -> Iterator[Case]:
         """The values that have no code, or a share of them, and cannot be asked for: no prediction of them is right."""
@@ -373,7 +393,12 @@ def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
 
 
 def question_batches(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[QuestionBatch]:
-    """The questions in batches of some `size` tokens. Those about one property are together, so that its experts run once.
+    """The questions in batches: see `divided_questions`."""
+    return (question_batch(tokens, of_batch) for of_batch in divided_questions(tokens, questions, size))
+
+
+def divided_questions(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[Sequence[Question]]:
+    """The questions of batches of some `size` tokens. Those about one property are together, so that its experts run once.
 
     Among these, questions about small entities come first.
     """
@@ -385,11 +410,12 @@ def question_batches(tokens: Tokens, questions: Sequence[Question], size: int = 
         while end < len(order) and room >= sizes[order[end].entity]:
             room -= sizes[order[end].entity]
             end += 1
-        yield _question_batch(tokens, order[start:end])
+        yield order[start:end]
         start = end
 
 
-def _question_batch(tokens: Tokens, questions: Sequence[Question]) -> QuestionBatch:
+def question_batch(tokens: Tokens, questions: Sequence[Question]) -> QuestionBatch:
+    """A batch with an entity for each question."""
     batch = tokens.batch(torch.tensor([question.entity for question in questions]))
     slots = len(tokens.layout.fixed)
     keys = batch.entity * slots + batch.slot  # (T,)

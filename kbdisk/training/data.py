@@ -7,7 +7,7 @@ other are on the same side, as a copy of a validation entity in training would m
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -37,12 +37,6 @@ CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that c
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
 
-def count_missing(schema: Schema, readings: Iterable[Reading]) -> int:
-    """How many values are missing that the classes of some entities may have."""
-    leaves = {name: len(schema_class.leaves()) for name, schema_class in schema.classes.items()}
-    return sum(max(leaves[reading.class_name] - len(reading.leaves), 0) for reading in readings)
-
-
 @dataclass(frozen=True)
 class Data:
     """The codec, and training and validation entities encoded with it."""
@@ -51,7 +45,14 @@ class Data:
     training: Tokens
     validation: Tokens
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
-    missing: int = 0  # values that the classes of the entities may have
+
+    @property
+    def missing(self) -> int:
+        """The number of values that the entities lack, of properties that can be predicted."""
+        return sum(
+            int(tokens.lacks.sum())
+            for tokens in (self.training if self.complete is None else self.complete, self.validation)
+        )
 
     @classmethod
     def prepare(
@@ -96,7 +97,6 @@ class Data:
             without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
-            count_missing(schema, readings),
         )
 
     @classmethod
@@ -115,7 +115,6 @@ class Data:
             without_slots(complete, start.reserved) if start.reserved else complete,
             codec.encode(validation, graph=Graph.read(codec.schema, readings), folder=folder),
             complete if start.reserved else None,
-            count_missing(codec.schema, readings),
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from models import tiny
@@ -171,6 +173,17 @@ def test_hidden_numbers_have_a_rank_in_their_belief(model):
 def test_a_trial_ends_with_its_time(model):
     some = entities(*map(thing, range(SOME)))
     assert len(outcomes_of(model, some, seconds=1e-9)) < len(outcomes_of(model, some))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
+def test_other_processes_find_the_outcomes_that_this_one_finds(monkeypatch, model):
+    some = entities(*map(thing, range(SOME)))
+    monkeypatch.setattr("kbdisk.completion.trial.CHUNK", 64)
+    outcomes = []
+    for processes in (1, 3):
+        monkeypatch.setattr("kbdisk.completion.trial.usable_processes", lambda device, count=processes: count)
+        outcomes.append(outcomes_of(model, some))
+    assert outcomes[1] == outcomes[0]
 
 
 def test_a_number_is_right_within_its_tolerance_and_a_set_by_its_members(model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,9 +19,9 @@ from kbdisk.data import Codec, scratch
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading
-from kbdisk.data.shards import GrowingArray, in_shards
+from kbdisk.data.shards import GrowingArray
 from kbdisk.entity import Entity
-from kbdisk.errors import WriteError
+from kbdisk.errors import SchemaError, WriteError
 from kbdisk.schemas.kinds import Category
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
@@ -33,7 +34,8 @@ CODECS = {name: Codec.fit(schema, entities) for name, (schema, entities) in KNOW
 def in_shards_of(
     monkeypatch: pytest.MonkeyPatch, size: int, codec: Codec, entities: list[Entity] | list[Reading]
 ) -> Tokens:
-    monkeypatch.setattr("kbdisk.data.codec.in_shards", lambda readings: in_shards(readings, size))
+    monkeypatch.setattr("kbdisk.data.codec.ENTITIES_PER_SHARD", size)
+    monkeypatch.setattr("kbdisk.data.shards.MAX_ENTITIES_IN_MEMORY", size)
     return codec.encode(entities, "gaps", Graph.read(codec.schema, entities))
 
 
@@ -61,6 +63,25 @@ def test_batches_of_shards_are_those_of_a_data_set_that_is_encoded_at_once(monke
         assert torch.equal(tokens.lacking(indices), at_once.lacking(indices))
     assert torch.equal(tokens.units, at_once.units)
     assert torch.equal(tokens.free, at_once.free)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
+@for_each("name", KNOWLEDGE_BASES)
+def test_shards_that_other_processes_encode_are_those_of_this_one(monkeypatch, name):
+    codec, entities = CODECS[name], KNOWLEDGE_BASES[name][1]
+    data_sets = []
+    for processes in (1, 3):
+        monkeypatch.setattr("kbdisk.data.codec.usable_processes", lambda count=processes: count)
+        data_sets.append(in_shards_of(monkeypatch, 4, codec, entities))
+    everything = torch.arange(len(entities))
+    assert_equal(data_sets[1].batch(everything), data_sets[0].batch(everything))
+    assert data_sets[1].ids == data_sets[0].ids
+
+
+def test_an_entity_of_a_class_that_the_schema_lacks_is_refused_in_any_shard(monkeypatch):
+    monkeypatch.setattr("kbdisk.data.codec.ENTITIES_PER_SHARD", 4)
+    with pytest.raises(SchemaError, match="stranger: expected a class of"):
+        CODECS["world"].encode([*world(), Entity("stranger", {}, ("Planet",))])
 
 
 def test_what_cannot_be_encoded_is_named_in_every_shard(monkeypatch):
@@ -102,13 +123,6 @@ def test_a_growing_array_is_its_blocks_in_the_smallest_integers(blocks, moved):
 
 def fits(values: list[int], kind: torch.dtype) -> bool:
     return torch.iinfo(kind).min <= min(values) and max(values) <= torch.iinfo(kind).max
-
-
-@given(st.lists(st.integers(), max_size=9), st.integers(1, 4))
-def test_shards_are_all_entities_in_order(items, size):
-    lists = list(in_shards(items, size))
-    assert list(chain.from_iterable(lists)) == items
-    assert lists == [[]] if not items else all(0 < len(shard) <= size for shard in lists)
 
 
 def test_rows_of_other_shapes_and_numbers_stay_as_they_are(tmp_path):

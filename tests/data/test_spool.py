@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models import phones, tiny_run
 
-from kbdisk.data import dataset, shards, spool
+from kbdisk.data import codec, dataset, shards, spool
 from kbdisk.data.parse import read_all
 from kbdisk.data.spool import ITEMS_PER_BLOCK, Selection, Spool, selected, spooled
 from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Quantity, Text
@@ -101,7 +101,8 @@ def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):
     in_memory = Data.prepare(schema, entities, tiny_run())
     monkeypatch.setattr(spool, "MAX_ITEMS_IN_MEMORY", 3)
     monkeypatch.setattr(spool, "ITEMS_PER_BLOCK", 5)
-    monkeypatch.setattr(shards, "ENTITIES_PER_SHARD", 11)
+    monkeypatch.setattr(codec, "ENTITIES_PER_SHARD", 11)
+    monkeypatch.setattr(shards, "MAX_ENTITIES_IN_MEMORY", 11)
     monkeypatch.setattr(dataset, "ENTITIES_PER_PART", 7)
     in_files = Data.prepare(schema, spooled(entities), tiny_run(), folder=tmp_path)
     assert in_files.codec.to_json() == in_memory.codec.to_json()

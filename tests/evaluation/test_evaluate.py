@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -36,6 +37,19 @@ def asked(trained, entities, given: float | None = None, **scope) -> dict[tuple[
     found = {(exam.readings[case.entity].id, case.slot): case for case in exam.cases(given)}
     assert len(found) == len(exam.chosen.values) + len(exam.chosen.unread)
     return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
+def test_other_processes_answer_as_this_one_does(monkeypatch, places):
+    trained, entities = places
+    answers = []
+    for processes in (1, 3):
+        monkeypatch.setattr("kbdisk.evaluation.evaluate.CHUNK", 64)
+        monkeypatch.setattr("kbdisk.evaluation.evaluate.usable_processes", lambda device, count=processes: count)
+        exam = Evaluation.of(trained, entities, None, Scope())
+        answers.append((list(exam.cases()), [case for case in exam.cases(seconds=1e-9) if case.prediction is not None]))
+    assert answers[1] == answers[0]
+    assert 0 < len(answers[0][1]) < len(answers[0][0])
 
 
 # ---------------------------------------------------------------- the same as one value at a time
