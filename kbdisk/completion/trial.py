@@ -78,8 +78,9 @@ def outcomes_of(
     watch: Watch | None = None,
 ) -> list[Outcome]:
     """The outcomes of the statements that completion would make about held-out entities."""
+    begun = time.monotonic()
     trial = Trial(trained, entities, graph, reserved, seed)
-    return list(trial.outcomes(seconds, watch))
+    return list(trial.outcomes(None if seconds is None else seconds - (time.monotonic() - begun), watch))
 
 
 class Trial:

@@ -64,7 +64,9 @@ def evaluate(
     scores stand under `against` in a row. For entities that the model was trained on only their `reserved` slots are asked for.
     Where the `seconds` end earlier, a random part of the values is asked for.
     """
+    begun = time.monotonic()
     evaluation = Evaluation.of(trained, entities, graph, scope or Scope(), reserved)
+    seconds = None if seconds is None else seconds - (time.monotonic() - begun)
     rows = evaluation.rows(list(evaluation.cases(given, watch, seconds)))
     return rows if against is None else against.add_scores(evaluation, rows, given)
 

@@ -3,7 +3,8 @@
 Such values are those that were reserved from the training entities, and all values of held-out entities. Every value of a
 held-out entity is masked alone once, and every composite as a whole; then rounds mask many values at once, as in completion.
 The weights of a property are shrunk to those that all properties of its kind have in common (numbers or labels, at
-the same level of visibility), and are 0 unless the experts are proven on the other half of the entities.
+the same level of visibility), and are 0 unless the experts are proven on the other half of the entities. An estimate of a
+number has the weights with the least absolute errors, an answer those with the least squared ones.
 
 Experts are applied one upon the other, so an expert's weight is its part of what the model and the experts up to it have.
 
@@ -49,7 +50,14 @@ from kbdisk.experts.queries import (
     reserved_questions,
     usual_amounts,
 )
-from kbdisk.experts.weights import EPSILON, REQUIRED_ERRORS, each_mixture, each_squares, relative_likelihoods
+from kbdisk.experts.weights import (
+    EPSILON,
+    REQUIRED_ERRORS,
+    each_absolute,
+    each_mixture,
+    each_squares,
+    relative_likelihoods,
+)
 from kbdisk.leaves.belief import SupportsInterpolation
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.diffusion import Model
@@ -64,6 +72,7 @@ ENOUGH_VALUES = 50  # held-out values of a kind: with fewer, questions go on bey
 MIN_WEIGHT = 0.02  # below which an expert is left out
 MAX_VALUES_AROUND = 500  # of a property, about, by which the moved share of densities is fitted
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
+PULL = 5.0  # of the weights of estimates to those that all properties have in common: see `each_absolute`
 MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
 
 Predicted: TypeAlias = tuple[Prediction, Tensor] | None  # what an expert predicts, and of which rows
@@ -248,12 +257,14 @@ def fit_weights(
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
-    estimate, answer = (
-        each_squares(errors, PRIOR_VALUES, entities, required_errors=required_errors)
-        for errors in (
-            {key: values.errors for key, values in numbers.items()},
-            {key: values.answer_errors for key, values in numbers.items()},
-        )
+    estimate = each_absolute(
+        {key: values.errors for key, values in numbers.items()}, PULL, PRIOR_VALUES, entities, required_errors
+    )
+    answer = each_squares(
+        {key: values.answer_errors for key, values in numbers.items()},
+        PRIOR_VALUES,
+        entities,
+        required_errors=required_errors,
     )
     around = likelihoods_around(numbers, estimate)
     of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}

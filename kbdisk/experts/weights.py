@@ -1,7 +1,7 @@
 """Weights of several predictors, fitted to what each has predicted of known values.
 
-Likelihoods are combined by the weights of a mixture (EM), numbers by least squares under weights that are at least 0 and
-sum to 1. Properties of one kind share strength: the best weights for all of them count as some values of each. Predictors
+Likelihoods are combined by the weights of a mixture (EM), numbers by least squares or least absolute errors under weights that
+are at least 0 and sum to 1. Properties of one kind share strength: the best weights for all of them count as some values of each. Predictors
 beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
 
 A predictor may lack a property: its predictions of it are NaN, and its weight is 0. The first predictor lacks none.
@@ -26,6 +26,10 @@ RIDGE = 1e-9  # of the mean square, added so that a form is always definite
 MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
 MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
 REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
+MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors of the best predictor: larger errors count as this
+LEAST_ABSOLUTE = 0.01  # of the same: smaller errors are taken for squares
+REWEIGHTINGS = 12  # of least squares, that make the errors absolute
+LEAST_COMMON = 1e-3  # of a predictor in the weights that all properties have in common
 EPSILON = 1e-30
 
 
@@ -143,6 +147,71 @@ def each_squares(
         return (limited(own[:, there]) @ weights[there]).square()
 
     return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
+
+
+def each_absolute(
+    errors: ByProperty[Key],
+    pull: float,
+    prior: float,
+    entities: ByProperty[Key],
+    required_errors: float = REQUIRED_ERRORS,
+) -> ByProperty[Key]:
+    """The weights of means with the least absolute error, of several properties with (n, E) errors each.
+
+    They are at least 0, sum to 1, and are pulled to those that all properties have in common: the square of their distance
+    counts as `pull` errors as large as the best predictor's. Where they are not `proven`, the first predictor has all of
+    the weight.
+    """
+
+    def fit(some: ByProperty[Key]) -> ByProperty[Key]:
+        present = {key: _present(errors[key]) for key in some}
+        scaled = {key: _limited_absolute(of_key[:, present[key]]) for key, of_key in some.items()}
+        common = _common_absolute(scaled, present)
+        return {
+            key: _spread(_absolute_weights(of_key, _normalized(common[present[key]]), pull), present[key])
+            for key, of_key in scaled.items()
+        }
+
+    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
+        return {key: torch.eye(of_key.shape[1], dtype=of_key.dtype)[0].to(of_key) for key, of_key in some.items()}
+
+    def cost(of_key: Tensor, weights: Tensor) -> Tensor:
+        there = _present(of_key)
+        return (_limited_absolute(of_key[:, there]) @ weights[there]).abs()
+
+    return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
+
+
+def _limited_absolute(errors: Tensor) -> Tensor:
+    """(n, E) errors relative to the mean absolute error of the best predictor, clamped."""
+    best = errors.abs().mean(0).min().clamp(min=EPSILON) if len(errors) else errors.new_ones(())
+    return (errors / best).clamp(-MAX_ABSOLUTE_ERROR, MAX_ABSOLUTE_ERROR)
+
+
+def _absolute_form(errors: Tensor, weights: Tensor) -> Tensor:
+    """(E, E) the quadratic form of a weighted mean's absolute errors (n, E), near some weights (E,), divided by n."""
+    sizes = (errors @ weights).abs().clamp(min=LEAST_ABSOLUTE)
+    return errors.T @ (errors / (2 * sizes[:, None])) / max(len(errors), 1)
+
+
+def _absolute_weights(errors: Tensor, common: Tensor, pull: float) -> Tensor:
+    """(E,) the weights with the least absolute error, pulled to common ones: least squares, reweighted."""
+    apart = torch.eye(len(common), dtype=common.dtype, device=common.device) - common[:, None]
+    weights = common
+    for _ in range(REWEIGHTINGS if len(common) > 1 else 0):
+        weights = least_squares_weights(len(errors) * _absolute_form(errors, weights) + pull * apart.T @ apart)
+    return weights
+
+
+def _common_absolute(errors: ByProperty[Key], present: ByProperty[Key]) -> Tensor:
+    """(E,) the weights with the least absolute error of all properties, each of which counts as one."""
+    counts = {key: len(of_key) for key, of_key in errors.items()}
+    common = next(iter(present.values())).to(torch.float64).fill_(1.0)
+    for _ in range(REWEIGHTINGS):
+        forms = {key: _absolute_form(of_key, _normalized(common[present[key]])) for key, of_key in errors.items()}
+        common = least_squares_weights(_common_form(forms, present, counts))
+        common = _normalized(common + LEAST_COMMON)  # so that a property which has only the others has weights, too
+    return common
 
 
 def _present(predictions: Tensor) -> Tensor:
