@@ -71,7 +71,7 @@ from kbdisk.training.validation import Watch, unwatched
 
 RULES_SHARE = 0.1  # of the time budget, of the search for rules
 MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
-EVALUATED, CALIBRATED = Limits(0.04, 1.0, 40.0), Limits(0.12, 3.0, 90.0)  # the time after training
+EVALUATED, CALIBRATED = Limits(0.04, 1.0, 40.0), Limits(0.12, 3.0, 90.0)  # the time after training, of one process
 SHORT_BUDGET = 30.0  # seconds: with less, evaluation and calibration have less time, in proportion
 MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
 PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training
@@ -170,7 +170,7 @@ def train(
                 force=force,
                 start=None if start is None else start.trained,
                 clock=clock,
-                after=_after_training(run, known),
+                after=_after_training(run, known, usable_processes(torch_device)),
                 readings=loaded.readings(known) if start is None else None,
                 processes=processes,
             )
@@ -320,12 +320,18 @@ def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
     return [entities[index] for index in random_sample(len(entities), size, run.seed).tolist()]
 
 
-def _after_training(run: Run, schema: Schema) -> dict[str, Limits]:
-    """The time of the stages after training, in their order."""
+def _after_training(run: Run, schema: Schema, processes: int) -> dict[str, Limits]:
+    """The time of the stages after training, in their order.
+
+    Several processes ask more questions, in less time: each is the root of their number times as much.
+    """
     presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, MAX_SECONDS_OF_PRESENCE)
     links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
     shorter = min((run.train.seconds or math.inf) / SHORT_BUDGET, 1.0)
-    evaluated, calibrated = (limits._replace(least=shorter * limits.least) for limits in (EVALUATED, CALIBRATED))
+    evaluated, calibrated = (
+        limits._replace(share=limits.share / math.sqrt(processes), least=shorter * limits.least)
+        for limits in (EVALUATED, CALIBRATED)
+    )
     return {EVALUATION: evaluated, PRESENCE_TREES: presence, CALIBRATION: calibrated, LINKS: links}
 
 

@@ -30,7 +30,8 @@ WEIGHTS_SHARE = 0.15  # of the experts' time: for their weights
 SHORT_TIME = 25.0  # seconds of training, below which experts have less time to be fitted again
 MIN_SECONDS_EXPERTS_FIRST = 100.0  # of training, from which on experts may be fitted before the networks
 FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, for each second of setting up
-SECONDS_OF_GAP = 0.0006  # of predicting and writing a value on one core, where every gap gets one
+SECONDS_OF_GAP = 0.00033  # of predicting and writing a value on one core, where every gap gets one
+SECONDS_OF_GAP_WITH_NETWORKS = 0.004  # the same by a model with networks
 SERIAL_SHARE = 0.2  # of it, that is not divided among processes
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
@@ -71,6 +72,7 @@ class Clock:
         self.before, self.steps = 0.0, 0  # seconds of networks of a stopped run that is resumed; steps of the networks
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # planned seconds of filling
+        self.gaps, self.processes, self.seconds_of_gap = 0, 1, SECONDS_OF_GAP
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
@@ -93,27 +95,35 @@ class Clock:
     ) -> None:
         """Plan the time that is left when training begins, with so many `gaps` to fill after it by so many processes."""
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
+        self.gaps, self.processes = gaps, processes
         if budget is None:
             return
         if self.fills is not None:
-            self.filling = min(self._seconds_of_filling(gaps, processes), MAX_FILLING_SHARE * self.left)
+            self.filling = min(self._seconds_of_filling(), MAX_FILLING_SHARE * self.left)
         self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
         if self.report is not None:
-            self.report(self._plan_line(gaps))
+            self.report(self._plan_line())
 
-    def _seconds_of_filling(self, gaps: int, processes: int) -> float:
-        share = SERIAL_SHARE + (1 - SERIAL_SHARE) / processes
-        for_gaps = SECONDS_OF_GAP * share * gaps if self.fills == "all" else 0.0
+    def expect_networks(self) -> None:
+        """Plan the filling by a model with networks. A plan begins without them, as they may turn out too slow."""
+        if self.budget is None or self.fills is None:
+            return
+        left, self.seconds_of_gap = self.left + self.filling, SECONDS_OF_GAP_WITH_NETWORKS
+        self.filling = max(self.filling, min(self._seconds_of_filling(), MAX_FILLING_SHARE * left))
+
+    def _seconds_of_filling(self) -> float:
+        share = SERIAL_SHARE + (1 - SERIAL_SHARE) / self.processes
+        for_gaps = self.seconds_of_gap * share * self.gaps if self.fills == "all" else 0.0
         return FILLING_FACTOR * (self.set_up - self.read) + for_gaps
 
-    def _plan_line(self, gaps: int) -> str:
+    def _plan_line(self) -> str:
         stages = [f"{self.set_up:,.0f} s before training", f"{self.for_training:,.0f} s of training"]
         if self.planned:
             stages.append(f"{sum(self.planned.values()):,.0f} s of measuring the model")
         if self.fills is not None:
-            stages.append(f"about {self.filling:,.0f} s for {gaps:,} gaps")
+            stages.append(f"about {self.filling:,.0f} s for {self.gaps:,} gaps")
         return f"plan: {', '.join(stages)}"
 
     def plan(self, run: Run, *, are_silent: bool = False) -> None:

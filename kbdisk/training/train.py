@@ -117,6 +117,7 @@ def train(
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)
     if experts.may_come_first and not _may_be_given_up(data, experts, starts, processes):
+        clock.expect_networks()
         clock.put_experts_first(run)
         experts.fit()
     begun = time.monotonic()
@@ -245,6 +246,8 @@ class Experts:
         clock.steps = trained.record.facts["steps"]
         if not self.are_used:
             return trained
+        if not are_silent:
+            clock.expect_networks()
         clock.plan(run, are_silent=are_silent)
         if not clock.experts_come_first:
             self.fit()

@@ -123,8 +123,20 @@ def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
 def test_the_time_for_filling_all_gaps_depends_on_the_numbers_of_gaps_and_processes(monkeypatch, processes):
     gaps = 10_000
     left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps, processes=processes).left
-    assert left == pytest.approx(90 - 1.25 * 6 - 6 * (0.2 + 0.8 / processes))
+    assert left == pytest.approx(90 - 1.25 * 6 - 3.3 * (0.2 + 0.8 / processes))
     assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps).left == pytest.approx(90 - 1.25 * 6)
+
+
+def test_filling_by_networks_takes_longer(monkeypatch):
+    clock = planned(100.0, monkeypatch, first=False, set_up=9.0, fills="all", gaps=2000)
+    assert clock.filling == pytest.approx(1.25 * 6 + 0.66)
+    clock.expect_networks()
+    assert clock.filling == pytest.approx(1.25 * 6 + 8)
+    clock.expect_networks()
+    assert clock.filling == pytest.approx(1.25 * 6 + 8)
+    many = planned(100.0, monkeypatch, first=False, set_up=9.0, fills="all", gaps=10**6)
+    many.expect_networks()
+    assert many.filling == pytest.approx(0.5 * 90)
 
 
 def test_the_plan_is_reported_before_training(monkeypatch):
