@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kbdisk.experts.weights import (
     MAX_ERROR,
+    each_absolute,
     each_mixture,
     each_squares,
     least_squares_weights,
@@ -18,6 +19,9 @@ from kbdisk.experts.weights import (
     relative_likelihoods,
     squares,
 )
+
+
+SIGNS = torch.tensor([[1.0, 1.0, 1.0], [-1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]] * 5, dtype=torch.float64)
 
 
 def likelihoods(seed: int, n: int = 200, experts: int = 4) -> torch.Tensor:
@@ -87,13 +91,17 @@ def drawn(seed: int, n: int, worth: float, experts: int = 6) -> tuple[torch.Tens
     return errors, torch.randint(1 << 40, (n // 2,), generator=generator).repeat_interleave(2)
 
 
-@pytest.mark.parametrize("fit", [each_squares, each_mixture])
+def absolute(errors, prior, entities, **required):
+    return each_absolute(errors, 5.0, prior, entities, **required)
+
+
+@pytest.mark.parametrize("fit", [each_squares, absolute, each_mixture])
 def test_predictors_of_noise_have_no_weight_and_better_ones_have(fit):
     def weights(worth: float) -> list[float]:
         fitted = []
         for seed in range(12):
             errors, entities = drawn(seed, 80, worth)
-            own = errors if fit is each_squares else (-errors.abs()).exp()
+            own = (-errors.abs()).exp() if fit is each_mixture else errors
             fitted.append(1 - float(fit({0: own}, 20.0, {0: entities})[0][0]))
         return fitted
 
@@ -106,8 +114,39 @@ def test_a_property_with_few_values_takes_the_weights_of_all():
     few = drawn(9, 6, 0.0)
     entities = {key: numbers for key, (_, numbers) in properties.items()} | {9: few[1]}
     errors = {key: errors for key, (errors, _) in properties.items()} | {9: few[0]}
-    assert each_squares(errors, 20.0, entities)[9][0] < 0.5
-    assert each_squares({9: few[0]}, 20.0, {9: few[1]})[9][0] == 1
+    for fit in (each_squares, absolute):
+        assert fit(errors, 20.0, entities)[9][0] < 0.5
+        assert fit({9: few[0]}, 20.0, {9: few[1]})[9][0] == 1
+
+
+@given(st.integers(0, 50), st.integers(2, 5))
+def test_no_other_weights_have_a_smaller_absolute_error(seed, experts):
+    generator = torch.Generator().manual_seed(seed)
+    errors = torch.randn(60, experts, generator=generator, dtype=torch.float64) + 0.3
+    numbers = torch.arange(60)
+    best = each_absolute({0: errors}, 0.0, 0.0, {0: numbers}, -math.inf)[0]
+    assert best.sum() == pytest.approx(1)
+    assert (best >= 0).all()
+    least = (errors @ best).abs().mean()
+    assert ((errors @ simplex(seed, experts).T).abs().mean(0) >= 0.995 * least).all()
+
+
+def test_a_predictor_that_is_right_nearly_always_has_the_weight_though_its_squares_are_larger():
+    errors = torch.tensor([[2.0, 0.1, 1.0]] * 19 + [[2.0, 9.0, 1.0]], dtype=torch.float64) * SIGNS
+    entities = {0: torch.arange(20)}
+    by_squares = each_squares({0: errors}, 0.0, entities, required_errors=-math.inf)[0]
+    by_size = each_absolute({0: errors}, 0.0, 0.0, entities, -math.inf)[0]
+    assert by_squares[1] < 0.5
+    assert by_size[1] > 0.9
+
+
+def test_a_strong_pull_leads_to_the_weights_that_all_properties_have_in_common():
+    errors = {key: torch.tensor([[2.0, 0.5, 1.0]] * 40, dtype=torch.float64) * SIGNS.repeat(2, 1) for key in range(4)}
+    errors[4] = torch.tensor([[2.0, 1.0, 0.5]] * 40, dtype=torch.float64) * SIGNS.repeat(2, 1)
+    entities = {key: torch.arange(40) for key in errors}
+    freely, pulled = (each_absolute(errors, pull, 0.0, entities, -math.inf)[4] for pull in (0.0, 1e6))
+    assert freely[2] > freely[1]
+    assert pulled[1] > pulled[2]
 
 
 def test_the_first_predictors_share_all_weight_where_others_are_not_proven():
@@ -126,10 +165,10 @@ def test_without_values_the_first_predictor_has_all_weight():
 # ---------------------------------------------------------------- predictors that lack properties
 
 
-@pytest.mark.parametrize("fit", [each_squares, each_mixture])
+@pytest.mark.parametrize("fit", [each_squares, absolute, each_mixture])
 def test_a_predictor_that_lacks_a_property_has_no_weight_there_and_changes_nothing(fit):
     errors, entities = drawn(1, 200, 0.3, experts=3)
-    own = errors if fit is each_squares else (-errors.abs()).exp()
+    own = (-errors.abs()).exp() if fit is each_mixture else errors
     lacking = torch.cat([own[:, :1], own[:, :1] * torch.nan, own[:, 1:]], 1)
     without = fit({0: own}, 20.0, {0: entities})[0]
     beside = fit({0: lacking}, 20.0, {0: entities})[0]
