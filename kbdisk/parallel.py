@@ -63,7 +63,7 @@ def parallel_map(function: Callable[[T], R], items: Iterable[T], processes: int)
 
 def in_background(function: Callable[[], R], processes: int) -> Callable[[], R]:
     """Begins a function in a child process; what is returned waits for its result. With one process it is called at once."""
-    workers = _fork(lambda _: function(), 1) if processes > 1 else []
+    workers: list[_Worker[None, R]] = _fork(lambda _: function(), 1) if processes > 1 else []
     if not workers:
         result = function()
         return lambda: result

@@ -76,6 +76,7 @@ SHORT_BUDGET = 30.0  # seconds: with less, evaluation and calibration have less 
 MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
 PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training
 ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
+MAX_COMPARED = 5000  # held-out entities that say how unlike the training data an entity may be
 MAX_ENTITIES_NAMED = 1000  # that are searched for the names of properties in an error message
 MIN_SECONDS_OF_LINKS = 0.5  # of their factorisation, once its triples were made
 MIN_LINKS = 50  # of a source, from which on links are learnt
@@ -179,11 +180,14 @@ def train(
         return_freed_memory()
         trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules()))
         trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
-        held_out_ids = set(trained.record.validation)
-        held_out = [entity for entity in loaded.entities if known.id_of(entity) in held_out_ids]
-        with_reserved = [entity for entity in loaded.entities if known.id_of(entity) in trained.reserved]
-        trained.record.unlike_level = level_of(trained.schema, trained.codec, held_out)
-        sample = evaluation_sample(held_out, run) + evaluation_sample(with_reserved, run)
+        record = trained.record
+        compared = random_sample(len(record.validation), MAX_COMPARED, run.seed).tolist()
+        ids_compared = [record.validation[place] for place in compared]
+        asked = evaluation_sample(record.validation, run) + evaluation_sample(list(trained.reserved), run)
+        wanted = {*ids_compared, *asked}
+        by_id = {id: entity for entity in loaded.entities if (id := known.id_of(entity)) in wanted}
+        record.unlike_level = level_of(trained.schema, trained.codec, [by_id[id] for id in ids_compared if id in by_id])
+        sample = [by_id[id] for id in asked if id in by_id]
         graph, scope = loaded.graph(trained.schema), scope_of(run)
         if sample:
             seconds, report = clock.stage(EVALUATION, "evaluating")
@@ -201,7 +205,7 @@ def train(
             trained.record.calibration = calibrated(trained, sample, graph, run.seed, seconds, report)
         del graph
         return_freed_memory()
-        if clock.has_time_for(LINKS):
+        if clock.has_time_for(LINKS, sum(slot.count for slot in trained.codec.slots if slot.role == "value")):
             seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
             links = links_of(trained.schema, loaded.readings(trained.schema), run, seconds, report)
             trained.experts = trained.with_experts(link_factorization=links).experts
@@ -313,11 +317,11 @@ def rules_of(schema: Schema, readings: Sequence[Reading], run: Run) -> tuple[Rul
     return tuple(offered.rule for offered in find_rules(schema, readings, budget))
 
 
-def evaluation_sample(entities: Sequence[Entity], run: Run) -> list[Entity]:
-    """A random sample of entities whose size grows with the time budget; without a budget all of them."""
+def evaluation_sample(ids: Sequence[str], run: Run) -> list[str]:
+    """A random sample of the ids of entities whose size grows with the time budget; without a budget all of them."""
     seconds = run.train.seconds
-    size = len(entities) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
-    return [entities[index] for index in random_sample(len(entities), size, run.seed).tolist()]
+    size = len(ids) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
+    return [ids[index] for index in random_sample(len(ids), size, run.seed).tolist()]
 
 
 def _after_training(run: Run, schema: Schema, processes: int) -> dict[str, Limits]:
@@ -348,9 +352,9 @@ def presence_trees_of(
         return None
     start = time.monotonic()
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
-    ids = set(trained.record.training)
-    training = Selection(readings, [place for place, reading in enumerate(readings) if reading.id in ids])
-    sample = [training[index] for index in random_sample(len(training), max_entities, run.seed).tolist()]
+    ids = trained.record.training
+    drawn = {ids[place] for place in random_sample(len(ids), max_entities, run.seed).tolist()}
+    sample = [reading for reading in readings if reading.id in drawn]
     if not sample:
         return None
     fitted = presence_trees.fit(

@@ -28,7 +28,6 @@ from kbdisk.entity import Entity, Path, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
-from kbdisk.model.diffusion import beliefs
 from kbdisk.model.masking import shuffled
 from kbdisk.parallel import parallel_map, usable_processes
 from kbdisk.rng import random_blocks
@@ -183,7 +182,7 @@ class Evaluation:
         """The number of questions of a batch, and their cases."""
         codec, model, (posed, visible) = self.trained.codec, self.trained.held_out_model, self._posed(given, *numbered)
         level = partial(self.levels.of_tokens, codec, posed.batch, visible)
-        predicted = beliefs(model, posed.batch, posed.asked, visible)
+        predicted = model(posed.batch, posed.batch.seen(visible & ~posed.asked), posed.asked)
         cases = collect_cases(codec, marginals, posed.batch, predicted, level)
         return len(posed.questions), [self._with_truth(posed, case) for case in cases]
 

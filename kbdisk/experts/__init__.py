@@ -191,6 +191,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             title="factorisation of links",
             doing="learning links",
             stage="links",
+            values_per_second=100_000,
         ),
     },
     ExpertKind,

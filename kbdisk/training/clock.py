@@ -5,7 +5,7 @@ takes as long as it takes. What then is left is planned:
 
     filling    gaps, in a completion: in proportion to the time of setting up after the source was read, as both look at every
                value. Where every gap gets a value, each gap adds to it
-    the model  networks, the experts and their weights
+    the model  networks, the experts and their weights; then entities are read again, in proportion to setting up
     after it   evaluation, trees of presence, calibration, links
 
 A stage that needs less than its share leaves the rest to later ones. Networks that cannot take enough steps take none. Their time
@@ -33,6 +33,7 @@ FILLING_FACTOR = 1.25  # seconds of reading, asking and writing all entities, fo
 SECONDS_OF_GAP = 0.00033  # of predicting and writing a value on one core, where every gap gets one
 SECONDS_OF_GAP_WITH_NETWORKS = 0.004  # the same by a model with networks
 SERIAL_SHARE = 0.2  # of it, that is not divided among processes
+PASSES_FACTOR = 0.1  # seconds of reading entities again after training, for each second of setting up
 MAX_FILLING_SHARE = 0.5  # of what is left after setting up
 MIN_MODEL_SHARE = 0.5  # of a budget, for training and measuring the model, however little is left
 MOST_EXTENDED = 15.0  # seconds that the model has in this way; a longer budget leaves them, as a rule
@@ -73,6 +74,7 @@ class Clock:
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # planned seconds of filling
         self.gaps, self.processes, self.seconds_of_gap = 0, 1, SECONDS_OF_GAP
+        self.passes = 0.0  # planned seconds between training and measuring the model, in which entities are read again
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
         self.for_training: float | None = None  # seconds that were left for networks and experts when training began
@@ -100,6 +102,7 @@ class Clock:
             return
         if self.fills is not None:
             self.filling = min(self._seconds_of_filling(), MAX_FILLING_SHARE * self.left)
+        self.passes = PASSES_FACTOR * (self.set_up - self.read)
         self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
@@ -177,13 +180,14 @@ class Clock:
     def _unextended(self) -> float:
         """The same of the budget alone; negative if it is used up."""
         assert self.budget is not None
-        return (1 - SPARE) * self.budget - self.spent - self.filling
+        return (1 - SPARE) * self.budget - self.spent - self.passes - self.filling
 
     def seconds(self, name: str) -> float | None:
         """The seconds that a stage has, if they are limited."""
         if self.budget is None:
             return None
         if name in self.after:
+            self.passes = 0.0
             return self._seconds_after(name)
         stages = list(self.shares)
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
@@ -209,10 +213,10 @@ class Clock:
         least = max(limits.least, KEPT_SHARE * self.planned[name])
         return max(min(seconds_for(limits.share, self.left, later), limits.most), least)
 
-    def has_time_for(self, name: str) -> bool:
-        """Whether an expert that is fitted after training has time. An expert without a share needs none."""
-        seconds = self.seconds(name)
-        return seconds is None or seconds >= MIN_SECONDS_AFTER or not self.after[name].share
+    def has_time_for(self, name: str, values: int = 0) -> bool:
+        """Whether an expert that is fitted after training has time for so many values. An expert without a share needs none."""
+        seconds, least = self.seconds(name), max(EXPERTS[name].least_seconds(values), MIN_SECONDS_AFTER)
+        return seconds is None or seconds >= least or not self.after[name].share
 
     def leave_out(self, *names: str) -> None:
         """Note the experts that there was no time for."""

@@ -20,7 +20,6 @@ from kbdisk.experts.weights import (
     squares,
 )
 
-
 SIGNS = torch.tensor([[1.0, 1.0, 1.0], [-1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]] * 5, dtype=torch.float64)
 
 

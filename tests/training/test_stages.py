@@ -20,7 +20,7 @@ from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import clock as clocks
 from kbdisk.training import loop
-from kbdisk.training.clock import NETWORKS, WEIGHTS, Clock, Limits
+from kbdisk.training.clock import NETWORKS, PASSES_FACTOR, WEIGHTS, Clock, Limits
 from kbdisk.training.data import Data
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
@@ -53,10 +53,12 @@ def planned(
     fills: str | None = None,
     gaps: int = 0,
     processes: int = 1,
+    passes: float = PASSES_FACTOR,
     report: Callable[[str], None] | None = None,
     **after: Limits,
 ) -> StoppedClock:
     """The clock of a run whose experts are fitted first, or not."""
+    monkeypatch.setattr(clocks, "PASSES_FACTOR", passes)
     monkeypatch.setattr(clocks, "MIN_SECONDS_EXPERTS_FIRST", 0.0 if first else math.inf)
     clock = StoppedClock(fills=fills, report=report)
     clock.spent, clock.read = set_up, set_up / 3
@@ -85,7 +87,7 @@ AFTER = {"evaluation": Limits(0.1, 1.0, 40.0), "calibration": Limits(0.15, 2.0, 
 
 
 def test_stages_after_training_have_their_shares_of_what_set_up_leaves(monkeypatch):
-    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, **AFTER)
+    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, passes=0.0, **AFTER)
     assert clock.for_training == pytest.approx(80)  # of 100 s left a fifth is for what comes after
     assert clock.seconds(NETWORKS) == pytest.approx(0.6 * 80)
     clock.spent += 48
@@ -107,24 +109,34 @@ def test_stages_after_training_have_a_least_and_a_most(monkeypatch):
 
 
 def test_stages_after_training_keep_most_of_their_time_whatever_came_before(monkeypatch):
-    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, **AFTER)
+    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, passes=0.0, **AFTER)
     clock.spent = 200.0
     assert clock.seconds("calibration") == pytest.approx(0.7 * 12)
     assert clock.seconds("evaluation") == pytest.approx(0.7 * 8)
 
 
 def test_filling_is_planned_by_the_time_of_setting_up(monkeypatch):
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely").left == pytest.approx(90 - 1.25 * 6)
-    assert planned(100.0, monkeypatch, set_up=90.0, fills="likely").filling == pytest.approx(0.5 * 9)
-    assert planned(100.0, monkeypatch, set_up=9.0).left == pytest.approx(90)
+    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", passes=0.0).left == pytest.approx(90 - 1.25 * 6)
+    assert planned(100.0, monkeypatch, set_up=90.0, fills="likely", passes=0.0).filling == pytest.approx(0.5 * 9)
+    assert planned(100.0, monkeypatch, set_up=9.0, passes=0.0).left == pytest.approx(90)
+
+
+def test_time_is_left_for_reading_entities_again_until_the_model_is_measured(monkeypatch):
+    clock = planned(100.0, monkeypatch, set_up=9.0, **AFTER)
+    assert clock.left == pytest.approx(90 - 0.1 * 6)
+    clock.spent = 80.0
+    seconds = clock.seconds("evaluation")
+    assert clock.left == pytest.approx(19)
+    assert seconds == pytest.approx(19 * 0.1 / 0.25)
 
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_the_time_for_filling_all_gaps_depends_on_the_numbers_of_gaps_and_processes(monkeypatch, processes):
     gaps = 10_000
-    left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps, processes=processes).left
+    left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps, processes=processes, passes=0.0).left
     assert left == pytest.approx(90 - 1.25 * 6 - 3.3 * (0.2 + 0.8 / processes))
-    assert planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps).left == pytest.approx(90 - 1.25 * 6)
+    likely = planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps, passes=0.0)
+    assert likely.left == pytest.approx(90 - 1.25 * 6)
 
 
 def test_filling_by_networks_takes_longer(monkeypatch):
@@ -147,7 +159,7 @@ def test_the_plan_is_reported_before_training(monkeypatch):
         "plan: 9 s before training, 66 s of training, 16 s of measuring the model, about 8 s for 1,500 gaps"
     ]
     planned(100.0, monkeypatch, set_up=9.0, report=lines.append)
-    assert lines[1] == "plan: 9 s before training, 90 s of training"
+    assert lines[1] == "plan: 9 s before training, 89 s of training"
 
 
 def test_a_budget_that_was_exceeded_is_reported(monkeypatch):
@@ -164,6 +176,7 @@ def test_a_budget_that_was_exceeded_is_reported(monkeypatch):
 def test_experts_without_time_are_left_out_and_named(monkeypatch):
     clock = planned(100.0, monkeypatch, presence_trees=Limits(0.1, 0.0, 60.0), link_factorization=Limits(0.0, 0.0, 9.0))
     assert clock.has_time_for("presence_trees")
+    assert clock.has_time_for("link_factorization", 10**9)  # it has no share in any case
     clock.spent = 98.9
     assert clock.has_time_for("presence_trees")  # it keeps most of what was planned
     monkeypatch.setattr(clocks, "KEPT_SHARE", 0.0)
