@@ -599,7 +599,8 @@ def _own_model(
         _remove_run(folder)
         report(f"using the model in {folder}")
         return kept.model, folder
-    loaded.readings(schema)  # both processes need them
+    if schema == full_schema:
+        loaded.readings(schema)  # both processes need them
     rules = rules_beside(full_schema, loaded, run)  # rules may fill text
     if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn
         untrained = untrained_model(loaded, schema, run, options.device, rules())

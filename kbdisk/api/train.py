@@ -118,9 +118,10 @@ def train(
 
     `preset` is default, fast, best, ...; without one it is default. `budget` ("10m", "90s" or seconds) bounds the time from
     now on, or from when the `clock` began, until the model is there. `steps` is the number of training steps, instead of the
-    preset's time; with both, whichever ends first. `config` is a run file that changes settings of the preset. With `out` the model is saved there, and with `resume` a run
-    that was stopped beside it is continued. `notes` are facts for the model's record, and replace those of the same name. `rules` returns the rules of the model;
-    without it they are those of the schema, or else searched for.
+    preset's time; with both, whichever ends first. `config` is a run file that changes settings of the preset. With `out` the
+    model is saved there, and with `resume` a run that was stopped beside it is continued. `notes` are facts for the model's
+    record, and replace those of the same name. `rules` returns the rules of the model; without it they are those of the
+    schema, or else searched for.
 
     Connected `processes` train the networks together, each given the same arguments. Process 0 does all else and returns the
     model; `ProcessEnded` ends the others after the networks. See `kbdisk.training.distributed`.

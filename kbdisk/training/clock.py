@@ -187,7 +187,6 @@ class Clock:
         if self.budget is None:
             return None
         if name in self.after:
-            self.passes = 0.0
             return self._seconds_after(name)
         stages = list(self.shares)
         later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
@@ -211,7 +210,8 @@ class Clock:
         stages, limits = list(self.after), self.after[name]
         later = sum(self.after[other].share for other in stages[stages.index(name) + 1 :])
         least = max(limits.least, KEPT_SHARE * self.planned[name])
-        return max(min(seconds_for(limits.share, self.left, later), limits.most), least)
+        left = max(self._unextended + self.extension + self.passes, 0.0)  # entities have been read again
+        return max(min(seconds_for(limits.share, left, later), limits.most), least)
 
     def has_time_for(self, name: str, values: int = 0) -> bool:
         """Whether an expert that is fitted after training has time for so many values. An expert without a share needs none."""
