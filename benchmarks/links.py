@@ -1,6 +1,7 @@
 """Links in both directions: filtered ranks, beside a plain factorisation (ComplEx, N3, relation prediction) of equal rank and time.
 
 python -m benchmarks links SOURCE --budget 5m [--seed 0] [--validation]      one source and seed
+python -m benchmarks links SOURCE --budget 5m --against pykeen               another package beside both
 python -m benchmarks links SOURCE --budget 5m --unseen                       entities that training never saw
 python -m benchmarks links --speed                                           questions a second
 python -m benchmarks links                                                   the table of all that is stored
@@ -34,6 +35,8 @@ from torch import Tensor
 import kbdisk
 from benchmarks.base import Table
 from benchmarks.data import data_file, data_folder, source_file
+from benchmarks.peers import RANKS, registry
+from benchmarks.peers.protocol import Ranking
 from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
@@ -158,6 +161,31 @@ def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) 
     }
     scores = dict.fromkeys(methods, lambda fitted: rows_of(fitted.factors, task))
     _measure_methods(methods, scores, source, source, budget, seed, arguments)
+    _measure_peers(arguments.against, task, source, budget, seed, arguments)
+
+
+def _measure_peers(
+    names: Sequence[str], task: Task, source: str, budget: str, seed: int, arguments: argparse.Namespace
+) -> None:
+    """Ask each peer for the ranks of the same links, unless its result is stored."""
+    part = "validation" if arguments.validation else "test"
+    stored_run = StoredRun.of(arguments.out, NAME, [source, budget, seed, part, "peers"])
+    progress = TerminalProgress(arguments.quiet)
+    done = {result.method for result in stored_run.results}
+    for name in (name for name in names if name not in done):
+        progress.say(f"{source}: {name}, {len(task.links_alone):,} links, {budget}")
+        given, asked, known = (links.numpy() for links in (task.links_alone.numbered, task.asked, task.known))
+        counts = len(task.given.entities), len(task.given.relations)
+        ranked = registry.rank(name, Ranking(given, asked, known, *counts, seconds_of(budget), seed))
+        rows = rows_of_ranks(torch.from_numpy(ranked.tails), torch.from_numpy(ranked.heads))
+        seconds = round(sum(ranked.seconds.values()), 1)
+        details = {**ranked.settings, "usage": ranked.usage}
+        stored_run.add(
+            Result(
+                NAME, name, rows, seed=seed, part=part, setting=source, told=budget, seconds=seconds, details=details
+            )
+        )
+    stored_run.end()
 
 
 def _measure_methods(
@@ -309,11 +337,15 @@ def rows_of(factors: Factors, task: Task) -> list[Row]:
     relations = len(task.given.relations)
     asked = with_inverses(task.asked, relations)
     of_directions = ranks(factors, asked, Answers(task.known, relations), len(task.given.entities)).double()
-    tails, heads = of_directions.reshape(2, -1)
-    values = [(1 / of).mean() for of in (of_directions, tails, heads)]
-    values += [(of_directions <= most).double().mean() for most in (1, 3, 10)]
-    rows = [Row(name, float(value), len(task.asked)) for name, value in zip(ROWS, values, strict=True)]
-    return rows + classification_rows(factors, task)
+    return rows_of_ranks(*of_directions.reshape(2, -1)) + classification_rows(factors, task)
+
+
+def rows_of_ranks(tails: Tensor, heads: Tensor) -> list[Row]:
+    """The figures of the ranks (m,) of both ends."""
+    both = torch.cat([tails, heads])
+    values = [(1 / of).mean() for of in (both, tails, heads)]
+    values += [(both <= most).double().mean() for most in (1, 3, 10)]
+    return [Row(name, float(value), len(tails)) for name, value in zip(ROWS, values, strict=True)]
 
 
 def classification_rows(factors: Factors, task: Task) -> list[Row]:
@@ -390,6 +422,10 @@ def table(results: Sequence[Result]) -> list[Table]:
     return [Table("Links in both directions, filtered, random ties; more is better", header, rows, notes)]
 
 
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
 def main(argv: Sequence[str]) -> None:
     parser = argument_parser("links", __doc__)
     parser.add_argument("source", nargs="?", help="codex-s, codex-m, fb15k-237, wikilike, wikilike-1500, or a file")
@@ -399,6 +435,9 @@ def main(argv: Sequence[str]) -> None:
         "--seed", type=int, action="append", help="of training and of what is hidden; repeat it for more"
     )
     parser.add_argument("--validation", action="store_true", help="to choose by: the links of the test stay hidden")
+    parser.add_argument(
+        "--against", type=_names, default=[], help="peers that rank links, as peers lists them, with commas"
+    )
     parser.add_argument("--unseen", action="store_true", help="ask about entities that training never saw")
     parser.add_argument(
         "--speed", action="store_true", help="how many questions a second are answered, of generated vectors"
@@ -406,6 +445,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--quiet", action="store_true")
     add_out_option(parser)
     arguments = parser.parse_args(argv)
+    registry.refuse(arguments.against, RANKS, "--against")
     if arguments.speed:
         for entities, queries in SPEED:
             print(measure_speed(entities, queries, arguments.rank or DEFAULT_RANK))

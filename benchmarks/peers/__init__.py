@@ -1,6 +1,6 @@
 """Peers: other methods for what kbdisk does, each a file of this folder and a row in PEERS.
 
-A peer fills hidden cells, or draws rows like those of a table (`protocol` says how). A peer without requirements runs in this process.
+A peer fills hidden cells, draws rows like those of a table, or ranks the ends of links (`protocol` says how). A peer without requirements runs in this process.
 A peer with requirements runs in an environment of its own, which `python -m benchmarks peers install NAME` makes: there its file is
 a program, which `exchange` asks and answers by plain files. Such a program imports `exchange` and its own packages alone, as kbdisk is
 not installed there; so this module imports the standard library alone.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FILLS, SAMPLES, TEXTS = "fills", "samples", "texts"  # TEXTS: what fills writes texts, too
+FILLS, SAMPLES, TEXTS, RANKS = "fills", "samples", "texts", "ranks"  # TEXTS: what fills writes texts, too
 TORCH = "torch>=2.6,<2.14"
 CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
 LLM = (TORCH, "transformers==5.24.0", "peft==0.21.2")
@@ -20,7 +20,7 @@ class Peer(NamedTuple):
     """What is known of a peer before it is imported."""
 
     summary: str
-    abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS
+    abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS, RANKS
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
@@ -107,6 +107,12 @@ PEERS = {
         frozenset({SAMPLES}),
         ("torch", "scikit-learn"),
         extra="sklearn",
+    ),
+    "pykeen": Peer(
+        "PyKEEN: ComplEx with inverse relations and cross-entropy over all entities.",
+        frozenset({RANKS}),
+        ("pykeen", "torch"),
+        requirements=(TORCH, "pykeen==1.11.1"),
     ),
     "hyperimpute": Peer(
         "HyperImpute: chained equations that choose a model for each column.",

@@ -5,10 +5,12 @@
     request.json     what is asked: `Request`
     table.csv        the columns of the request; an empty field is a missing value
     records.jsonl    in place of the table, for language models: each entity as an object of keys and values
+    links.csv        in place of the table, where links are ranked: part (given, asked or known), head, relation and tail
 
 and writes
 
-    answer.csv       the asked columns of every row where cells are filled; all columns of new rows where rows are drawn
+    answer.csv       the asked columns of every row where cells are filled; all columns of new rows where rows are drawn;
+                     the rank of the tail and of the head of each asked link
     answer.jsonl     in place of it, where there were records: a value for each question, null for none
     answer.json      seconds of fitting and filling, what both used, and settings; or the sentence that says what cannot be done
 """
@@ -34,8 +36,9 @@ Settings = dict[str, Any]
 
 BLOCK_SHARE = 0.1  # of the time left
 REQUEST, TABLE, ANSWER, REPORT = "request.json", "table.csv", "answer.csv", "answer.json"
-RECORDS, VALUES = "records.jsonl", "answer.jsonl"
+RECORDS, VALUES, LINKS = "records.jsonl", "answer.jsonl", "links.csv"
 COMPLETE = "complete"  # the task of language models
+RANK = "rank"  # the task of what predicts links
 
 
 class CannotError(Exception):
@@ -60,6 +63,8 @@ class Request:
         default_factory=list
     )  # of records: entity, key, whether it is a number
     weights: str = ""  # the folder of a pretrained model
+    entities: int = 0  # where links are ranked: all that may be an end
+    relations: int = 0
 
     def write(self, folder: Path) -> None:
         """Store it."""
@@ -72,6 +77,12 @@ class Request:
         kinds: dict[str, Any] = dict.fromkeys(self.numbers, float) | dict.fromkeys(self.labels, str)
         table = pandas.read_csv(folder / TABLE, dtype=kinds, keep_default_na=False, na_values=[""])
         return table[[*self.numbers, *self.labels]]
+
+    def read_links(self, folder: Path) -> pandas.DataFrame:
+        """The links of all parts."""
+        import pandas
+
+        return pandas.read_csv(folder / LINKS)
 
     def read_records(self, folder: Path) -> list[Record]:
         """The entities, as objects of keys and values."""
@@ -133,7 +144,7 @@ def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int
         done += len(block)
 
 
-Work = Callable[[Request, Any, Clock], tuple[Any, Settings]]  # of a table or records: a table or values
+Work = Callable[[Request, Any, Clock], tuple[Any, Settings]]  # of a table, links or records: a table or values
 
 
 def serve(**works: Work) -> None:
@@ -141,7 +152,8 @@ def serve(**works: Work) -> None:
     folder = Path(sys.argv[1])
     request = Request(**json.loads((folder / REQUEST).read_text("utf-8")))
     are_records = request.task == COMPLETE
-    data = request.read_records(folder) if are_records else request.read_table(folder)
+    readers = {COMPLETE: request.read_records, RANK: request.read_links}
+    data = readers.get(request.task, request.read_table)(folder)
     clock = Clock(request.limit)
     try:
         answer, settings = works[request.task](request, data, clock)

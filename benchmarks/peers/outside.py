@@ -17,8 +17,8 @@ from benchmarks.masking import Scalar
 from benchmarks.peers import PEERS, module_name
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import CHECKOUT, environment, last_line
-from benchmarks.peers.exchange import ANSWER, COMPLETE, RECORDS, REPORT, TABLE, VALUES, Request
-from benchmarks.peers.protocol import Filled, Imputation, PeerError, Sampled, Sampling
+from benchmarks.peers.exchange import ANSWER, COMPLETE, LINKS, RANK, RECORDS, REPORT, TABLE, VALUES, Request
+from benchmarks.peers.protocol import Filled, Imputation, PeerError, Ranked, Ranking, Sampled, Sampling
 from benchmarks.peers.records import Records
 from benchmarks.tasks import Answers
 from kbdisk.entity import show
@@ -116,6 +116,25 @@ def complete(name: str, imputation: Imputation) -> Filled:
         question.cell: value for question, value in zip(records.questions, values, strict=True) if value is not None
     }
     return Filled(answers, report["seconds"], report["settings"], report["usage"])
+
+
+def rank(name: str, ranking: Ranking) -> Ranked:
+    """The ranks by which a peer finds the ends of links."""
+    request = Request(
+        RANK, [], [], ranking.seed, ranking.seconds, entities=ranking.entities, relations=ranking.relations
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="kbdisk-peer-") as folder:
+        place = Path(folder)
+        with (place / LINKS).open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["part", "head", "relation", "tail"])
+            for part in ("given", "asked", "known"):
+                writer.writerows([part, *link] for link in getattr(ranking, part).tolist())
+        report = _ask(name, request, place)
+        with (place / ANSWER).open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+    tails, heads = (np.array([float(row[end]) for row in rows]) for end in ("tail", "head"))
+    return Ranked(tails, heads, report["seconds"], report["settings"], report["usage"])
 
 
 def shortened(value: Scalar) -> Scalar:

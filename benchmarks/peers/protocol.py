@@ -2,8 +2,9 @@
 
     fill(imputation) -> Filled       values of hidden cells
     sample(sampling) -> Sampled      rows like those of a table
+    rank(ranking) -> Ranked          the ranks of the ends of links
 
-`benchmarks.peers.PEERS` says which of the two a peer has. A peer ends when its seconds are over, counted from when its packages are
+`benchmarks.peers.PEERS` says which of them a peer has. A peer ends when its seconds are over, counted from when its packages are
 imported. It returns what it has until then; cells that it leaves out are answered by the constant. Its seed decides what it draws.
 What it cannot do at all is a PeerError.
 """
@@ -16,6 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.masking import Masked, Values
 from benchmarks.peers.usage import CPU, MEMORY, Meter
@@ -101,6 +105,30 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """Links to learn from, those whose ends are asked for, and all that are known, by numbers: head, relation and tail."""
+
+    given: NDArray[np.int64]  # (n, 3)
+    asked: NDArray[np.int64]  # (m, 3)
+    known: NDArray[np.int64]  # (k, 3) other right answers, which are no mistakes
+    entities: int
+    relations: int
+    seconds: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The ranks of tails and heads among all entities but other right answers; equal scores share the mean of their ranks."""
+
+    tails: NDArray[np.float64]  # (m,)
+    heads: NDArray[np.float64]  # (m,)
+    seconds: Mapping[str, float]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Budget:
     """A time limit that is shared out among the tasks that are left."""
 
@@ -153,3 +181,4 @@ def by_hidden(task: Task) -> int:
 
 Fill = Callable[[Imputation], Filled]
 Sample = Callable[[Sampling], Sampled]
+Rank = Callable[[Ranking], Ranked]

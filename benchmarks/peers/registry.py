@@ -11,7 +11,18 @@ from typing import Any
 
 from benchmarks.peers import PEERS, TEXTS, module_name
 from benchmarks.peers.environments import missing, versions
-from benchmarks.peers.protocol import Fill, Filled, Imputation, PeerError, Sample, Sampled, Sampling
+from benchmarks.peers.protocol import (
+    Fill,
+    Filled,
+    Imputation,
+    PeerError,
+    Rank,
+    Ranked,
+    Ranking,
+    Sample,
+    Sampled,
+    Sampling,
+)
 from kbdisk.errors import ConfigError
 from kbdisk.schemas.text.names import did_you_mean
 
@@ -56,6 +67,13 @@ def sample(name: str, sampling: Sampling) -> Sampled:
     run: Sample = _function(name, "sample")
     sampled = run(sampling)
     return replace(sampled, settings={"versions": versions(name), **sampled.settings})
+
+
+def rank(name: str, ranking: Ranking) -> Ranked:
+    """The ranks by which a peer finds the ends of links, with the versions of its packages among its settings; PeerError where it cannot."""
+    run: Rank = _function(name, "rank")
+    ranked = run(ranking)
+    return replace(ranked, settings={"versions": versions(name), **ranked.settings})
 
 
 def _function(name: str, task: str) -> Any:

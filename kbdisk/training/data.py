@@ -13,7 +13,6 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import networkx as nx
-import torch
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
@@ -49,18 +48,9 @@ class Data:
 
     @property
     def missing(self) -> int:
-        """About how many properties the entities lack, of those that can be predicted. One with several parts counts once."""
-        shares = torch.tensor([self._properties_per_slot(name) for name in self.codec.classes])
+        """The number of values that the entities lack, of those that can be predicted. Each part of a property counts."""
         sides = (self.training if self.complete is None else self.complete, self.validation)
-        return round(sum(float((tokens.lacks * shares[tokens.classes]).sum()) for tokens in sides))
-
-    def _properties_per_slot(self, class_name: str) -> float:
-        slots = [
-            slot
-            for number in self.codec.index.tables[class_name].slot.values()
-            if not (slot := self.codec.slots[number]).fixed
-        ]
-        return len({slot.unit for slot in slots}) / max(len(slots), 1)
+        return sum(int(tokens.lacks.sum()) for tokens in sides)
 
     @classmethod
     def prepare(

@@ -133,18 +133,18 @@ def test_time_is_left_for_reading_entities_again_until_the_model_is_measured(mon
 def test_the_time_for_filling_all_gaps_depends_on_the_numbers_of_gaps_and_processes(monkeypatch, processes):
     gaps = 10_000
     left = planned(100.0, monkeypatch, set_up=9.0, fills="all", gaps=gaps, processes=processes, passes=0.0).left
-    assert left == pytest.approx(90 - 1.25 * 6 - 3.3 * (0.2 + 0.8 / processes))
+    assert left == pytest.approx(90 - 1.25 * 6 - 2.7 * (0.2 + 0.8 / processes))
     likely = planned(100.0, monkeypatch, set_up=9.0, fills="likely", gaps=gaps, passes=0.0)
     assert likely.left == pytest.approx(90 - 1.25 * 6)
 
 
 def test_filling_by_networks_takes_longer(monkeypatch):
     clock = planned(100.0, monkeypatch, first=False, set_up=9.0, fills="all", gaps=2000)
-    assert clock.filling == pytest.approx(1.25 * 6 + 0.66)
+    assert clock.filling == pytest.approx(1.25 * 6 + 0.54)
     clock.expect_networks()
-    assert clock.filling == pytest.approx(1.25 * 6 + 8)
+    assert clock.filling == pytest.approx(1.25 * 6 + 1.1)
     clock.expect_networks()
-    assert clock.filling == pytest.approx(1.25 * 6 + 8)
+    assert clock.filling == pytest.approx(1.25 * 6 + 1.1)
     many = planned(100.0, monkeypatch, first=False, set_up=9.0, fills="all", gaps=10**6)
     many.expect_networks()
     assert many.filling == pytest.approx(0.5 * 90)
