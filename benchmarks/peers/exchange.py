@@ -28,9 +28,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.peers.usage import CPU, MEMORY, Meter
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
+    from numpy.typing import NDArray
 
 FIRST_BLOCK = 10  # rows
+RANKED_AT_ONCE = 256  # links
 Record = dict[str, Any]  # key -> a number, a string or a truth
 Settings = dict[str, Any]
 
@@ -142,6 +145,30 @@ def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int
         block = rows[begin : begin + size]
         yield block
         done += len(block)
+
+
+def filtered_ranks(
+    links: pandas.DataFrame, end: str, scores: Callable[[NDArray[np.int64]], NDArray[np.floating[Any]]]
+) -> list[float]:
+    """The ranks of one end, head or tail, of the asked links: among all entities but other right answers.
+
+    Scores (b, entities) are those of each entity as that end of links (b, 2), which are given as head and relation, or
+    as relation and tail. Equal scores share the mean of their ranks.
+    """
+    import numpy as np
+
+    pair = ["head", "relation"] if end == "tail" else ["relation", "tail"]
+    answers = links.groupby(pair)[end].unique()
+    asked = links[links["part"] == "asked"]
+    ranks = []
+    for start in range(0, len(asked), RANKED_AT_ONCE):
+        block = asked[start : start + RANKED_AT_ONCE]
+        for key, answer, row in zip(
+            block[pair].itertuples(index=False, name=None), block[end], scores(block[pair].to_numpy()), strict=True
+        ):
+            others = np.delete(row, answers[key])
+            ranks.append(1 + float((others > row[answer]).sum()) + float((others == row[answer]).sum()) / 2)
+    return ranks
 
 
 Work = Callable[[Request, Any, Clock], tuple[Any, Settings]]  # of a table, links or records: a table or values

@@ -18,12 +18,12 @@ from imputations import imputation_of, ratios, related
 
 from benchmarks.judge import scores
 from benchmarks.masking import Cell, Masked
-from benchmarks.peers import FILLS, PEERS, SAMPLES, Peer, environments, module_name, outside, registry
+from benchmarks.peers import FILLS, PEERS, RANKS, SAMPLES, Peer, environments, module_name, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
 from benchmarks.peers.in_context import WEIGHTS
-from benchmarks.peers.protocol import FILL, FIT, Budget, Imputation, PeerError, Sampling, Stopwatch
+from benchmarks.peers.protocol import FILL, FIT, Budget, Imputation, PeerError, Ranking, Sampling, Stopwatch
 from benchmarks.peers.usage import CPU, FORGET, MEMORY
 from benchmarks.tabular_sets import Rows, TabularSet
 from kbdisk.entity import Entity
@@ -178,7 +178,8 @@ def test_an_environment_that_cannot_be_made_does_not_count_as_installed(tmp_path
 
 FOREIGN = """
 import sys, time
-from benchmarks.peers.exchange import CannotError, serve
+import numpy, pandas
+from benchmarks.peers.exchange import CannotError, filtered_ranks, serve
 
 def fill(request, table, clock):
     if request.seed == 1:
@@ -190,7 +191,13 @@ def fill(request, table, clock):
     clock.end_fit()
     return table[request.asked].apply(lambda column: column.fillna(column.mode()[0])), {"seed": request.seed}
 
-serve(fill=fill)
+def rank(request, links, clock):
+    clock.end_fit()
+    often = numpy.bincount(links["tail"][links["part"] == "given"], minlength=request.entities)
+    return pandas.DataFrame({end: filtered_ranks(links, end, lambda pairs: numpy.tile(often, (len(pairs), 1)))
+                             for end in ("tail", "head")}), {"relations": request.relations}
+
+serve(fill=fill, rank=rank)
 """
 
 
@@ -222,6 +229,36 @@ def test_a_foreign_peer_fills_with_a_row_and_a_file(foreign):
     assert len(filled.answers) == sum(len(task.cells) for task in imputation.tasks) - in_lists
     label = next(task for task in imputation.tasks if task.column == "c, label")
     assert {filled.answers[place] for place in label.cells} == {label.constant}
+
+
+LINKS = {"given": [[0, 0, 1], [2, 0, 1], [3, 0, 2]], "asked": [[3, 0, 1], [0, 0, 3]], "known": [[0, 0, 2]]}
+
+
+def test_a_foreign_peer_ranks_links_with_a_row_and_a_file(foreign, monkeypatch):
+    monkeypatch.setitem(PEERS, foreign, PEERS[foreign]._replace(abilities=frozenset({RANKS})))
+    ranking = Ranking(*(np.array(links) for links in LINKS.values()), entities=4, relations=1, seed=0)
+    ranked = registry.rank(foreign, ranking)
+    # 1 is the tail of two links, 2 of one, 0 and 3 of none. 1 and 2 are other right answers for the tail of the second
+    assert ranked.tails.tolist() == [1.0, 1.5]
+    assert ranked.heads.tolist() == [2.0 + 0.0, 4.0 - 0.5]
+    assert ranked.settings == {"versions": {"some": "1.2"}, "relations": 1}
+    assert ranked.seconds.keys() == {"fit", "fill"}
+
+
+@pytest.mark.slow
+def test_pykeen_learns_a_relation_that_follows_from_another(tmp_path):
+    skip_if_missing("pykeen")
+    dice = np.random.default_rng(0)
+    pairs = np.unique(dice.integers(0, 60, (400, 2)), axis=0)
+    forth = np.insert(pairs, 1, 0, axis=1)
+    back = np.insert(pairs[:, ::-1], 1, 1, axis=1)
+    ranking = Ranking(np.concatenate([forth, back[40:]]), back[:40], np.concatenate([forth, back]), 60, 2, 30.0, 0)
+    ranked, again = (registry.rank("pykeen", ranking) for _ in range(2))
+    assert (1 / np.concatenate([ranked.tails, ranked.heads])).mean() > 0.3  # .08 by chance
+    assert ranked.settings["epochs"] > 0
+    assert again.settings["epochs"] > 0
+    with pytest.raises(PeerError, match="expected time to train, got none"):
+        registry.rank("pykeen", replace(ranking, seconds=0.0))
 
 
 @pytest.mark.parametrize(
