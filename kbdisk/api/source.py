@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
 from kbdisk.data.parse import Reading, read_all
-from kbdisk.data.spool import Spool, spooled
+from kbdisk.data.spool import spooled
 from kbdisk.entity import Entity, Path, read_property, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.inspection import is_class
@@ -88,7 +88,7 @@ class LoadedSource:
         """
         without_rules = replace(schema, rules=None)
         if not self._readings or self._readings[0][0] != without_rules:
-            self._readings[:] = [(without_rules, _read(schema, self.entities))]
+            self._readings[:] = [(without_rules, spooled(read_all(schema, self.entities)))]
         return self._readings[0][1]
 
     def graph(self, schema: Schema) -> Graph:
@@ -128,12 +128,6 @@ class LoadedSource:
     def facts(self) -> dict[str, Any]:
         """The facts about the source that a model folder keeps."""
         return {"name": self.name, "sha256": self.sha256, "given": self.given, "entities": len(self.entities)}
-
-
-def _read(schema: Schema, entities: Sequence[Entity]) -> Sequence[Reading]:
-    if isinstance(entities, Spool):
-        return Spool.mapped(lambda block: list(read_all(schema, block)), entities)
-    return spooled(read_all(schema, entities))
 
 
 def sources_of(knowledge: Knowledge) -> list[KB]:

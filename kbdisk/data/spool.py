@@ -12,8 +12,7 @@ import os
 import pickle
 import weakref
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path as FilePath
@@ -22,7 +21,6 @@ from typing import Any, TypeVar, overload
 from kbdisk.data.parse import Reading
 from kbdisk.data.scratch import disk_errors, scratch_file
 from kbdisk.entity import Coordinate, Date, Entity, Link, Quantity, Text
-from kbdisk.parallel import parallel_map, usable_processes
 
 MAX_ITEMS_IN_MEMORY = 50_000
 ITEMS_PER_BLOCK = 128
@@ -30,7 +28,6 @@ PLAIN = {type(None), bool, int, float, str, bytes, tuple, list, dict, set, froze
 WRITTEN = PLAIN | {Entity, Reading, Link, Text, Date, Quantity, Coordinate}  # types of what is written
 
 Item = TypeVar("Item")
-Other = TypeVar("Other")
 
 
 def spooled(items: Iterable[Item], folder: FilePath | None = None) -> Sequence[Item]:
@@ -49,49 +46,20 @@ class Spool(Sequence[Item]):
         self._shared: list[Any] = []
         self._numbers: dict[int, int] = {}  # of shared objects, by their identity
         self._ends = array("q", [0])  # of the blocks in the file
-        self._starts = array("q", [0])  # the places of the blocks' first items, and the number of all items
+        self._length = 0
         self._block: tuple[int, list[Item]] = -1, []  # the one that was read last, and its number
         remaining = iter(items)
         while block := list(islice(remaining, ITEMS_PER_BLOCK)):
-            self._append(len(block), self._pickled(block))
+            self._write(block)
 
-    @classmethod
-    def mapped(
-        cls, function: Callable[[Sequence[Other]], list[Item]], items: Spool[Other], folder: FilePath | None = None
-    ) -> Spool[Item]:
-        """A spool of what a function makes of each block of another one. Forked processes divide the blocks among themselves."""
-        spool: Spool[Item] = cls((), folder)
-        spool._shared, spool._numbers = list(items._shared), dict(items._numbers)
-        shared = len(spool._shared)
-
-        def made(number: int) -> tuple[int, bytes | None]:
-            block = function(items._read(number))
-            pickled = spool._pickled(block)
-            # Another process may have given a new number to something else.
-            return len(block), pickled if len(spool._shared) == shared else None
-
-        for number, (length, pickled) in enumerate(parallel_map(made, range(items._blocks), usable_processes())):
-            if pickled is None:
-                pickled = spool._pickled(function(items._read(number)))
-                shared = len(spool._shared)
-            spool._append(length, pickled)
-        return spool
-
-    @property
-    def _blocks(self) -> int:
-        return len(self._ends) - 1
-
-    def _pickled(self, block: Sequence[Item]) -> bytes:
+    def _write(self, block: list[Item]) -> None:
         pickled = io.BytesIO()
         _Pickler(pickled, self._shared, self._numbers).dump(block)
-        return pickled.getvalue()
-
-    def _append(self, length: int, pickled: bytes) -> None:
         with disk_errors(self._folder):
-            self._file.write(pickled)
+            self._file.write(pickled.getbuffer())
             self._file.flush()
-        self._ends.append(self._ends[-1] + len(pickled))
-        self._starts.append(self._starts[-1] + length)
+        self._ends.append(self._ends[-1] + len(pickled.getbuffer()))
+        self._length += len(block)
 
     def _read(self, number: int) -> list[Item]:
         if self._block[0] != number:
@@ -108,10 +76,10 @@ class Spool(Sequence[Item]):
         return self._file.read(end - start)
 
     def __len__(self) -> int:
-        return self._starts[-1]
+        return self._length
 
     def __iter__(self) -> Iterator[Item]:
-        for number in range(self._blocks):
+        for number in range(len(self._ends) - 1):
             yield from self._read(number)
 
     @overload
@@ -123,9 +91,8 @@ class Spool(Sequence[Item]):
             return [self[number] for number in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"expected a place below {len(self)}, got {place}")
-        place %= len(self)
-        number = bisect_right(self._starts, place) - 1
-        return self._read(number)[place - self._starts[number]]
+        number, within = divmod(place % len(self), ITEMS_PER_BLOCK)
+        return self._read(number)[within]
 
 
 class Selection(Sequence[Item]):

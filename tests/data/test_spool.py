@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from decimal import Decimal
 
@@ -95,34 +94,6 @@ def test_what_is_selected_from_a_spool_is_a_spool():
     some = selected(Spool("abcd"), [1, 3])
     assert isinstance(some, Spool)
     assert list(some) == ["b", "d"]
-
-
-SHARED = [object() for _ in range(3)]
-
-
-@pytest.mark.parametrize(
-    "processes",
-    [1, pytest.param(3, marks=pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely"))],
-)
-def test_what_is_made_of_a_spool_is_a_spool_with_the_same_shared_objects(monkeypatch, processes):
-    def made(block: list[Entity]) -> list[Entity]:
-        """Entities of every third number, or every one from 300 on, with an object that the spool does not know yet."""
-        kept = [entity for entity in block if int(entity.id) % 3 == 0 or int(entity.id) >= 300]
-        return [Entity(entity.id, source=entity.source, besides=(SHARED[int(entity.id) // 400],)) for entity in kept]
-
-    monkeypatch.setattr(spool, "usable_processes", lambda: processes)
-    monkeypatch.setattr(spool, "ITEMS_PER_BLOCK", 7)
-    source = object()
-    entities = [Entity(str(number), {"n": number}, source=source) for number in range(900)]
-    none = Spool.mapped(lambda block: [], Spool(entities))
-    assert (len(none), list(none)) == (0, [])
-    expected = made(entities)
-    of_spool = Spool.mapped(made, Spool(entities))
-    assert list(of_spool) == expected
-    assert [of_spool[place].id for place in (0, 1, 99, 100, 101, -1)] == [
-        expected[place].id for place in (0, 1, 99, 100, 101, -1)
-    ]
-    assert all(entity.source is source and entity.besides[0] is SHARED[int(entity.id) // 400] for entity in of_spool)
 
 
 def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):
