@@ -34,7 +34,7 @@ RANKING_SHARE = 0.1  # of the time
 MAX_EPOCHS = 1000  # where the time is not limited
 
 
-class TimeStopper(NopStopper):
+class TimeStopper(NopStopper):  # type: ignore[misc]  # its package is in another environment
     """Ends the training after an epoch, once the time is over."""
 
     def __init__(self, end: float) -> None:
