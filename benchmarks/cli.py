@@ -14,6 +14,7 @@ import rich_click as click
 
 from benchmarks import BENCHES, SCRIPTS, load_bench
 from benchmarks.progress import Progress, TerminalProgress
+from benchmarks.script import names_of
 from kbdisk.cli.main import Commands
 from kbdisk.cli.options import given_parameters, open_source, source_options
 from kbdisk.cli.screen import show
@@ -187,12 +188,7 @@ def _bench_options(name: str, data: Path, options: dict[str, Any], progress: Pro
     methods = METHODS[name]().chosen(options["methods"], progress.say) if name in METHODS else ("ours",)
     seeds = tuple(range(options["seed"], options["seed"] + options["seeds"]))
     same = {key: options[key] for key in SAME}
-    return Options(data, seeds=seeds, methods=methods, only=_names(options["only"]), **same)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Names with commas between them."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    return Options(data, seeds=seeds, methods=methods, only=names_of(options["only"]), **same)
 
 
 def _measure(name: str, out: Path, options: Options, progress: Progress) -> None:
@@ -356,7 +352,7 @@ def _kb_options(options: dict[str, Any]) -> KBOptions:
     from benchmarks.kb import KBOptions
     from kbdisk.training.schedule import seconds_of
 
-    against = tuple(name for name in _names(options["against"]) if name != "none")
+    against = tuple(name for name in names_of(options["against"]) if name != "none")
     if options["hidden"] is not None and not options["validation"] and options["masks"] and len(options["masks"]) > 1:
         raise ConfigError("--mask", "expected one with --hidden, whose values are the same for every mask.")
     return KBOptions(

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -39,7 +39,7 @@ from benchmarks.peers import RANKS, registry
 from benchmarks.peers.protocol import Ranking
 from benchmarks.progress import TerminalProgress
 from benchmarks.results import OURS, Result, Row, StoredRun, group_latest, read
-from benchmarks.script import add_out_option, argument_parser
+from benchmarks.script import add_out_option, argument_parser, names_of
 from benchmarks.tables import print_tables
 from kbdisk.completion.links import LinkQuery, LinkQuestions
 from kbdisk.data.triples import Answers, Relation, Triples, with_inverses
@@ -159,61 +159,71 @@ def measure(source: str, budget: str, seed: int, arguments: argparse.Namespace) 
         OURS: (task.given, LinkFactorizationConfig(rank=rank)),
         PLAIN: (task.links_alone, LinkFactorizationConfig(rank=rank, queries=PLAIN_QUERIES, answers=1)),
     }
-    scores = dict.fromkeys(methods, lambda fitted: rows_of(fitted.factors, task))
-    _measure_methods(methods, scores, source, source, budget, seed, arguments)
-    _measure_peers(arguments.against, task, source, budget, seed, arguments)
+    measures = {
+        name: partial(_fitted, *method, lambda fitted: rows_of(fitted.factors, task), budget, seed)
+        for name, method in methods.items()
+    }
+    measures |= {name: partial(_ranked, name, task, budget, seed) for name in arguments.against}
+    _measure_methods(measures, source, source, budget, seed, arguments)
 
 
-def _measure_peers(
-    names: Sequence[str], task: Task, source: str, budget: str, seed: int, arguments: argparse.Namespace
-) -> None:
-    """Ask each peer for the ranks of the same links, unless its result is stored."""
-    part = "validation" if arguments.validation else "test"
-    stored_run = StoredRun.of(arguments.out, NAME, [source, budget, seed, part, "peers"])
-    progress = TerminalProgress(arguments.quiet)
-    done = {result.method for result in stored_run.results}
-    for name in (name for name in names if name not in done):
-        progress.say(f"{source}: {name}, {len(task.links_alone):,} links, {budget}")
-        given, asked, known = (links.numpy() for links in (task.links_alone.numbered, task.asked, task.known))
-        counts = len(task.given.entities), len(task.given.relations)
-        ranked = registry.rank(name, Ranking(given, asked, known, *counts, seconds_of(budget), seed))
-        rows = rows_of_ranks(torch.from_numpy(ranked.tails), torch.from_numpy(ranked.heads))
-        seconds = round(sum(ranked.seconds.values()), 1)
-        details = {**ranked.settings, "usage": ranked.usage}
-        stored_run.add(
-            Result(
-                NAME, name, rows, seed=seed, part=part, setting=source, told=budget, seconds=seconds, details=details
-            )
-        )
-    stored_run.end()
+class Measured(NamedTuple):
+    """The figures of a method, and what is stored beside them."""
+
+    rows: list[Row]
+    seconds: float
+    details: dict[str, Any]
+
+
+def _fitted(
+    triples: Triples, config: LinkFactorizationConfig, score: Callable[[Fitted], list[Row]], budget: str, seed: int
+) -> Measured:
+    """The figures of a factorisation. Its scores are not in its seconds."""
+    begun = time.monotonic()
+    fitted = fit(triples, config, seed, seconds_of(budget))
+    seconds = time.monotonic() - begun
+    details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": fitted.factors.rank}
+    return Measured(score(fitted), seconds, details)
+
+
+def _ranked(name: str, task: Task, budget: str, seed: int) -> Measured:
+    """The figures of a peer, which ranks the same links."""
+    given, asked, known = (links.numpy() for links in (task.links_alone.numbered, task.asked, task.known))
+    counts = len(task.given.entities), len(task.given.relations)
+    ranked = registry.rank(name, Ranking(given, asked, known, *counts, seconds_of(budget), seed))
+    rows = rows_of_ranks(torch.from_numpy(ranked.tails), torch.from_numpy(ranked.heads))
+    return Measured(rows, sum(ranked.seconds.values()), {**ranked.settings, "usage": ranked.usage})
 
 
 def _measure_methods(
-    methods: Mapping[str, tuple[Triples, LinkFactorizationConfig]],
-    scores: Mapping[str, Callable[[Fitted], list[Row]]],
+    measures: Mapping[str, Callable[[], Measured]],
     source: str,
     setting: str,
     budget: str,
     seed: int,
     arguments: argparse.Namespace,
 ) -> None:
-    """Fit and score each method that has no stored result yet."""
+    """Measure each method that has no stored result yet."""
     part = "validation" if arguments.validation else "test"
     stored_run = StoredRun.of(arguments.out, NAME, [setting, budget, arguments.rank, seed, part])
     progress = TerminalProgress(arguments.quiet)
     done = {result.method for result in stored_run.results}
-    for method, (triples, config) in methods.items():
+    for method, measure_method in measures.items():
         if method in done:
             continue
-        progress.say(f"{source}: {method}, {len(triples):,} triples, {budget}")
-        begun = time.monotonic()
-        fitted = fit(triples, config, seed, seconds_of(budget))
-        seconds = round(time.monotonic() - begun, 1)
-        details = {"epochs": fitted.epochs, "strength": fitted.strength, "rank": fitted.factors.rank}
-        rows = scores[method](fitted)
+        progress.say(f"{source}: {method}, {budget}")
+        rows, seconds, details = measure_method()
         stored_run.add(
             Result(
-                NAME, method, rows, seed=seed, part=part, setting=setting, told=budget, seconds=seconds, details=details
+                NAME,
+                method,
+                rows,
+                seed=seed,
+                part=part,
+                setting=setting,
+                told=budget,
+                seconds=round(seconds, 1),
+                details=details,
             )
         )
     stored_run.end()
@@ -237,9 +247,9 @@ def measure_unseen(source: str, budget: str, seed: int, arguments: argparse.Name
         values |= {f"Hits@{most}": (ranks_of_questions <= most).double().mean() for most in (1, 3, 10)}
         return [Row(name, float(value), len(found)) for name, value in values.items()]
 
-    scores = {method: partial(score, method) for method in methods}
+    measures = {name: partial(_fitted, *method, partial(score, name), budget, seed) for name, method in methods.items()}
     setting = f"{source}, entities {UNSEEN} in training"
-    _measure_methods(methods, scores, source, setting, budget, seed, arguments)
+    _measure_methods(measures, source, setting, budget, seed, arguments)
 
 
 class Questions(NamedTuple):
@@ -422,10 +432,6 @@ def table(results: Sequence[Result]) -> list[Table]:
     return [Table("Links in both directions, filtered, random ties; more is better", header, rows, notes)]
 
 
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
-
-
 def main(argv: Sequence[str]) -> None:
     parser = argument_parser("links", __doc__)
     parser.add_argument("source", nargs="?", help="codex-s, codex-m, fb15k-237, wikilike, wikilike-1500, or a file")
@@ -436,7 +442,7 @@ def main(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--validation", action="store_true", help="to choose by: the links of the test stay hidden")
     parser.add_argument(
-        "--against", type=_names, default=[], help="peers that rank links, as peers lists them, with commas"
+        "--against", type=names_of, default=(), help="peers that rank links, as peers lists them, with commas"
     )
     parser.add_argument("--unseen", action="store_true", help="ask about entities that training never saw")
     parser.add_argument(

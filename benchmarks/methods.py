@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from benchmarks.peers import FILLS, PEERS, SAMPLES, registry
 from benchmarks.peers.environments import missing
 from benchmarks.results import OURS
+from benchmarks.script import names_of
 from kbdisk.errors import ConfigError
 from kbdisk.evaluation import BASELINES
 
@@ -30,7 +31,7 @@ class Methods:
     def chosen(self, text: str, say: Callable[[str], None]) -> tuple[str, ...]:
         """The named methods; of `all` those that can run here, the others are reported with the reason."""
         if text.strip() != ALL:
-            names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+            names = tuple(dict.fromkeys(names_of(text)))
             if not names:
                 raise ConfigError("--methods", f"expected {ALL}, or some of {', '.join(self.names)}, got none.")
             self._refuse(names)

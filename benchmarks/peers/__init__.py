@@ -1,9 +1,10 @@
 """Peers: other methods for what kbdisk does, each a file of this folder and a row in PEERS.
 
-A peer fills hidden cells, draws rows like those of a table, or ranks the ends of links (`protocol` says how). A peer without requirements runs in this process.
-A peer with requirements runs in an environment of its own, which `python -m benchmarks peers install NAME` makes: there its file is
-a program, which `exchange` asks and answers by plain files. Such a program imports `exchange` and its own packages alone, as kbdisk is
-not installed there; so this module imports the standard library alone.
+A peer fills hidden cells, draws rows like those of a table, or ranks the ends of links (`protocol` says how). A peer without
+requirements runs in this process. A peer with requirements runs in an environment of its own, which
+`python -m benchmarks peers install NAME` makes: there its file is a program, which `exchange` asks and answers by plain files.
+Such a program imports `exchange` and its own packages alone, as kbdisk is not installed there; so this module imports the
+standard library alone.
 """
 
 from __future__ import annotations

@@ -5,14 +5,12 @@ Time decides the number of epochs, by what the first ones take; without a limit 
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pandas
-import torch
 from ctgan import CTGAN
 
-from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve
+from benchmarks.peers.exchange import Clock, Request, Settings, serve, set_threads
 
 EPOCHS = 300  # the package's default, and the most
 TRAINING_SHARE = 0.8  # of the time
@@ -28,9 +26,8 @@ def sample_from(
     network: Any, request: Request, table: pandas.DataFrame, clock: Clock
 ) -> tuple[pandas.DataFrame, Settings]:
     """Rows drawn from a network of the package, trained for as many epochs as the time suffices for."""
-    if clock.limit <= 0:
-        raise CannotError("expected time to train, got none. Give it a longer budget.")
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    clock.refuse_no_time()
+    set_threads()
     epochs = EPOCHS
     if clock.limit < float("inf"):
         took = []

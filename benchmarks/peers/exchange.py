@@ -18,6 +18,7 @@ and writes
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -117,6 +118,11 @@ class Clock:
         """Seconds that are left."""
         return max(0.0, self.limit - self.elapsed)
 
+    def refuse_no_time(self) -> None:
+        """CannotError where there is no time to train."""
+        if self.limit <= 0:
+            raise CannotError("expected time to train, got none. Give it a longer budget.")
+
     def end_fit(self) -> None:
         """Note the seconds of fitting and what it used; filling or drawing follows."""
         self.fit_seconds = self.elapsed
@@ -127,6 +133,13 @@ class Clock:
         for resource, figure in self.meter.read().items():
             self.usage[resource][name] = figure
         self.meter = Meter()
+
+
+def set_threads() -> None:
+    """Let torch use as many threads as OMP_NUM_THREADS says, if it says a number."""
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
 
 
 def timed_blocks(rows: list[int], turns: int, clock: Clock) -> Iterator[list[int]]:

@@ -7,14 +7,12 @@ round. Where time is left, a second has as many rounds as it suffices for, by wh
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 
 import pandas
-import torch
 from hyperimpute.plugins.imputers import Imputers
 
-from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve
+from benchmarks.peers.exchange import Clock, Request, Settings, serve, set_threads
 
 ROUNDS = 40  # the package's default
 CLASSES = 5  # the package's default: columns of so many values are of classes
@@ -24,9 +22,8 @@ def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[panda
     """The estimates of asked cells."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    if clock.limit <= 0:
-        raise CannotError("expected time to train, got none. Give it a longer budget.")
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    clock.refuse_no_time()
+    set_threads()
     coded, labels = table.copy(), {}
     for name in request.labels:
         codes, labels[name] = pandas.factorize(table[name])

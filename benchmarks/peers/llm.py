@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, StoppingCriteria, StoppingCriteriaList
 
-from benchmarks.peers.exchange import CannotError, Clock, Record, Request, Settings, serve, timed_blocks
+from benchmarks.peers.exchange import CannotError, Clock, Record, Request, Settings, serve, set_threads, timed_blocks
 
 ORDERS, EPOCHS = 10, 2  # of the keys of each entity; passes over all of these
 TRAINING_SHARE = 0.6  # of the time
@@ -48,9 +47,8 @@ def complete(request: Request, records: list[Record], clock: Clock) -> tuple[lis
 
 def load(request: Request, clock: Clock) -> tuple[Any, Any]:
     """The tokenizer and the model of the request."""
-    if clock.limit <= 0:
-        raise CannotError("expected time to train, got none. Give it a longer budget.")
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    clock.refuse_no_time()
+    set_threads()
     torch.manual_seed(request.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32

@@ -22,8 +22,7 @@ MIN_TREES = 5
 def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
     """The estimates of asked cells."""
     warnings.simplefilter("ignore")
-    if clock.limit <= 0:
-        raise CannotError("expected time to train, got none. Give it a longer budget.")
+    clock.refuse_no_time()
     if request.train_count < len(table):
         raise CannotError(
             "expected to learn from all rows, got some to fill alone. It fills the rows that it learns from."

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pandas
 from mostlyai.engine import TabularARGN
 
-from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve, timed_blocks
+from benchmarks.peers.exchange import Clock, Request, Settings, serve, timed_blocks
 
 DRAWS = 5
 TRAINING_SHARE = 0.4  # of the time
@@ -22,8 +22,7 @@ DEFAULT_MINUTES = 10.0  # of training where there is no limit
 
 def fill(request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[pandas.DataFrame, Settings]:
     """The estimates of asked cells of as many rows as the time suffices for."""
-    if clock.limit <= 0:
-        raise CannotError("expected time to train, got none. Give it a longer budget.")
+    clock.refuse_no_time()
     minutes = min(TRAINING_SHARE * clock.limit / SECONDS_A_MINUTE, DEFAULT_MINUTES)
     model = TabularARGN(
         max_training_time=minutes, value_protection=False, random_state=request.seed, device="cpu", verbose=0

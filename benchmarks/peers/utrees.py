@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 from utrees import UnmaskingTrees
 
-from benchmarks.peers.exchange import CannotError, Clock, Request, Settings, serve, timed_blocks
+from benchmarks.peers.exchange import Clock, Request, Settings, serve, timed_blocks
 
 ORDERS = 50  # in which each row is masked: the package's default, and the most
 DRAWS = 5
@@ -46,8 +46,7 @@ def _fitted(
 ) -> tuple[UnmaskingTrees, np.ndarray, dict[str, list[str]], Settings]:
     """The model, the table as numbers, the labels of each code, and the settings."""
     warnings.simplefilter("ignore")
-    if clock.limit <= 0:
-        raise CannotError("expected time to train, got none. Give it a longer budget.")
+    clock.refuse_no_time()
     labels, columns = {}, []
     for name in table:
         if name in request.labels:

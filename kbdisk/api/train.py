@@ -182,12 +182,11 @@ def train(
         trained.codec = replace(trained.codec, schema=replace(trained.schema, rules=rules()))
         trained.record.facts |= facts(torch_device, schema) | dict(notes or {})
         record = trained.record
-        compared = random_sample(len(record.validation), MAX_COMPARED, run.seed).tolist()
-        ids_compared = [record.validation[place] for place in compared]
+        compared = sampled(record.validation, MAX_COMPARED, run.seed)
         asked = evaluation_sample(record.validation, run) + evaluation_sample(list(trained.reserved), run)
-        wanted = {*ids_compared, *asked}
+        wanted = {*compared, *asked}
         by_id = {id: entity for entity in loaded.entities if (id := known.id_of(entity)) in wanted}
-        record.unlike_level = level_of(trained.schema, trained.codec, [by_id[id] for id in ids_compared if id in by_id])
+        record.unlike_level = level_of(trained.schema, trained.codec, [by_id[id] for id in compared if id in by_id])
         sample = [by_id[id] for id in asked if id in by_id]
         graph, scope = loaded.graph(trained.schema), scope_of(run)
         if sample:
@@ -322,13 +321,18 @@ def evaluation_sample(ids: Sequence[str], run: Run) -> list[str]:
     """A random sample of the ids of entities whose size grows with the time budget; without a budget all of them."""
     seconds = run.train.seconds
     size = len(ids) if seconds is None else max(int(EVALUATED_PER_SECOND * seconds), MIN_EVALUATED)
-    return [ids[index] for index in random_sample(len(ids), size, run.seed).tolist()]
+    return sampled(ids, size, run.seed)
+
+
+def sampled(ids: Sequence[str], most: int, seed: int) -> list[str]:
+    """The ids, or a random sample of so many."""
+    return [ids[place] for place in random_sample(len(ids), most, seed).tolist()]
 
 
 def _after_training(run: Run, schema: Schema, processes: int) -> dict[str, Limits]:
     """The time of the stages after training, in their order.
 
-    Several processes ask more questions, in less time: each is the root of their number times as much.
+    Questions are divided among processes. Of these the root of their number saves time; the rest is for more questions.
     """
     presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, MAX_SECONDS_OF_PRESENCE)
     links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
@@ -353,8 +357,7 @@ def presence_trees_of(
         return None
     start = time.monotonic()
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
-    ids = trained.record.training
-    drawn = {ids[place] for place in random_sample(len(ids), max_entities, run.seed).tolist()}
+    drawn = set(sampled(trained.record.training, max_entities, run.seed))
     sample = [reading for reading in readings if reading.id in drawn]
     if not sample:
         return None

@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -32,7 +33,7 @@ from kbdisk.completion.gaps import Gap, gaps_of
 from kbdisk.completion.predict import GapPredictor, Watch
 from kbdisk.completion.predictions import Prediction
 from kbdisk.completion.unique_pairs import UniquePairs
-from kbdisk.data.dataset import CHUNK, Batch
+from kbdisk.data.dataset import CHUNK, Batch, packed
 from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
@@ -140,14 +141,8 @@ class Trial:
     def _batches(self, questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
         """The questions of each batch."""
         sizes = self.tokens.sizes.tolist()
-        start = 0
-        while start < len(questions):
-            end, room = start, CHUNK
-            while end < len(questions) and (end == start or room >= sizes[questions[end].entity]):
-                room -= sizes[questions[end].entity]
-                end += 1
-            yield questions[start:end]
-            start = end
+        ends = list(accumulate((sizes[question.entity] for question in questions), initial=0))
+        return (questions[places.start : places.stop] for places in packed(ends, CHUNK))
 
     def _outcomes_of_batch(
         self, predictor: GapPredictor, presence_predictor: GapPredictor, numbered: tuple[int, Sequence[Question]]

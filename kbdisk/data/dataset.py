@@ -12,7 +12,7 @@ N entities of the data set, B of a batch   T tokens, n of them of one kind   S s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -359,12 +359,18 @@ def batches(
     """
     chosen = torch.arange(len(tokens)) if places is None else places
     ends = [0, *(tokens.sizes if costs is None else costs)[chosen.to(tokens.slot.device)].cumsum(0).tolist()]
-    start = 0
-    while start < len(chosen):
+    for places_of_batch in packed(ends, size):
+        yield places_of_batch, tokens.batch(chosen[places_of_batch.start : places_of_batch.stop])
+
+
+def packed(ends: Sequence[float], most: float) -> Iterator[range]:
+    """The places of items in a row, in ranges that cost `most` together, or of a single item. `ends` are the costs up to each, from 0 on."""
+    start, count = 0, len(ends) - 1
+    while start < count:
         end = start + 1
-        while end < len(chosen) and ends[end + 1] - ends[start] <= size:
+        while end < count and ends[end + 1] - ends[start] <= most:
             end += 1
-        yield range(start, end), tokens.batch(chosen[start:end])
+        yield range(start, end)
         start = end
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.data import Codec
-from kbdisk.data.dataset import CHUNK, Batch, Tokens
+from kbdisk.data.dataset import CHUNK, Batch, Tokens, packed
 from kbdisk.data.graph import Graph, pattern
 from kbdisk.data.parse import Reading, read
 from kbdisk.data.slots import counts_of
@@ -28,6 +29,7 @@ from kbdisk.entity import Entity, Path, without_places
 from kbdisk.errors import SchemaError
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, Constants, Marginals, collect_cases, property_of, score_rows
+from kbdisk.model.diffusion import Model
 from kbdisk.model.masking import shuffled
 from kbdisk.parallel import parallel_map, usable_processes
 from kbdisk.rng import random_blocks
@@ -163,7 +165,7 @@ class Evaluation:
 
         Forked processes divide the batches of questions among themselves.
         """
-        answer = partial(self._answered, Marginals(self.trained.codec), given)
+        answer = partial(self._answered, self.trained.held_out_model, Marginals(self.trained.codec), given)
         numbered = enumerate(self._divided(in_blocks=seconds is not None))
         begun, done = time.monotonic(), 0
         for number_of_questions, cases in parallel_map(answer, numbered, usable_processes(self.trained.device)):
@@ -177,12 +179,12 @@ class Evaluation:
 
     @torch.no_grad()
     def _answered(
-        self, marginals: Marginals, given: float | None, numbered: tuple[int, Sequence[Question]]
+        self, model: Model, marginals: Marginals, given: float | None, numbered: tuple[int, Sequence[Question]]
     ) -> tuple[int, list[Case]]:
         """The number of questions of a batch, and their cases."""
-        codec, model, (posed, visible) = self.trained.codec, self.trained.held_out_model, self._posed(given, *numbered)
+        codec, (posed, visible) = self.trained.codec, self._posed(given, *numbered)
         level = partial(self.levels.of_tokens, codec, posed.batch, visible)
-        predicted = model(posed.batch, posed.batch.seen(visible & ~posed.asked), posed.asked)
+        predicted = model(posed.batch, posed.batch.seen(visible), posed.asked)
         cases = collect_cases(codec, marginals, posed.batch, predicted, level)
         return len(posed.questions), [self._with_truth(posed, case) for case in cases]
 
@@ -393,11 +395,6 @@ def hidden_with(codec: Codec, whole: bool) -> list[tuple[int, ...]]:
     return [(number, *places.get((slot.class_name, slot.path), ())) for number, slot in enumerate(codec.slots)]
 
 
-def question_batches(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[QuestionBatch]:
-    """The questions in batches: see `divided_questions`."""
-    return (question_batch(tokens, of_batch) for of_batch in divided_questions(tokens, questions, size))
-
-
 def divided_questions(tokens: Tokens, questions: Sequence[Question], size: int = CHUNK) -> Iterator[Sequence[Question]]:
     """The questions of batches of some `size` tokens. Those about one property are together, so that its experts run once.
 
@@ -405,14 +402,8 @@ def divided_questions(tokens: Tokens, questions: Sequence[Question], size: int =
     """
     sizes = tokens.sizes.tolist()
     order = sorted(questions, key=lambda question: (question.hidden, sizes[question.entity]))
-    start = 0
-    while start < len(order):
-        end, room = start + 1, size - sizes[order[start].entity]
-        while end < len(order) and room >= sizes[order[end].entity]:
-            room -= sizes[order[end].entity]
-            end += 1
-        yield order[start:end]
-        start = end
+    ends = list(accumulate((sizes[question.entity] for question in order), initial=0))
+    return (order[places.start : places.stop] for places in packed(ends, size))
 
 
 def question_batch(tokens: Tokens, questions: Sequence[Question]) -> QuestionBatch:

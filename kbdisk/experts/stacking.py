@@ -257,15 +257,10 @@ def fit_weights(
         return {}
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
-    estimate = each_absolute(
-        {key: values.errors for key, values in numbers.items()}, PULL, PRIOR_VALUES, entities, required_errors
-    )
-    answer = each_squares(
-        {key: values.answer_errors for key, values in numbers.items()},
-        PRIOR_VALUES,
-        entities,
-        required_errors=required_errors,
-    )
+    errors = {key: values.errors for key, values in numbers.items()}
+    estimate = each_absolute(errors, PRIOR_VALUES, entities, PULL, required_errors)
+    answer_errors = {key: values.answer_errors for key, values in numbers.items()}
+    answer = each_squares(answer_errors, PRIOR_VALUES, entities, required_errors=required_errors)
     around = likelihoods_around(numbers, estimate)
     of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}
     masses = each_mixture(around, PRIOR_VALUES, of_around, required_errors)

@@ -1,8 +1,9 @@
 """Weights of several predictors, fitted to what each has predicted of known values.
 
-Likelihoods are combined by the weights of a mixture (EM), numbers by least squares or least absolute errors under weights that
-are at least 0 and sum to 1. Properties of one kind share strength: the best weights for all of them count as some values of each. Predictors
-beyond the first have a weight only where they are proven on entities that the weights were not fitted to.
+Likelihoods are combined by the weights of a mixture (EM), numbers by the weights with the least squares, or with the least
+absolute errors, that are at least 0 and sum to 1. Properties of one kind share strength: the weights of each are drawn to the
+best ones for all. Predictors beyond the first have a weight only where they are proven on entities that the weights were not
+fitted to.
 
 A predictor may lack a property: its predictions of it are NaN, and its weight is 0. The first predictor lacks none.
 
@@ -106,15 +107,10 @@ def each_mixture(
         priors = {key: prior * _normalized(common * present[key]) for key in some}
         return {key: _normalized(mixture_weights(of_key, priors[key]) * present[key]) for key, of_key in some.items()}
 
-    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
-        return {
-            key: torch.eye(of_key.shape[1], dtype=of_key.dtype, device=of_key.device)[0] for key, of_key in some.items()
-        }
-
     def cost(of_key: Tensor, weights: Tensor) -> Tensor:
         return -(of_key.nan_to_num() @ weights).clamp(min=EPSILON).log()
 
-    return proven(likelihoods, entities, prior, fit, first_alone, cost, required_errors)
+    return proven(likelihoods, entities, prior, fit, _first_alone, cost, required_errors)
 
 
 def each_squares(
@@ -151,9 +147,9 @@ def each_squares(
 
 def each_absolute(
     errors: ByProperty[Key],
-    pull: float,
     prior: float,
     entities: ByProperty[Key],
+    pull: float,
     required_errors: float = REQUIRED_ERRORS,
 ) -> ByProperty[Key]:
     """The weights of means with the least absolute error, of several properties with (n, E) errors each.
@@ -163,8 +159,9 @@ def each_absolute(
     the weight.
     """
 
+    present = {key: _present(of_key) for key, of_key in errors.items()}
+
     def fit(some: ByProperty[Key]) -> ByProperty[Key]:
-        present = {key: _present(errors[key]) for key in some}
         scaled = {key: _limited_absolute(of_key[:, present[key]]) for key, of_key in some.items()}
         common = _common_absolute(scaled, present)
         return {
@@ -172,14 +169,18 @@ def each_absolute(
             for key, of_key in scaled.items()
         }
 
-    def first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
-        return {key: torch.eye(of_key.shape[1], dtype=of_key.dtype)[0].to(of_key) for key, of_key in some.items()}
-
     def cost(of_key: Tensor, weights: Tensor) -> Tensor:
         there = _present(of_key)
         return (_limited_absolute(of_key[:, there]) @ weights[there]).abs()
 
-    return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
+    return proven(errors, entities, prior, fit, _first_alone, cost, required_errors)
+
+
+def _first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
+    """All weight for the first predictor of each property."""
+    return {
+        key: torch.eye(of_key.shape[1], dtype=of_key.dtype, device=of_key.device)[0] for key, of_key in some.items()
+    }
 
 
 def _limited_absolute(errors: Tensor) -> Tensor:

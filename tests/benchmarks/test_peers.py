@@ -178,8 +178,8 @@ def test_an_environment_that_cannot_be_made_does_not_count_as_installed(tmp_path
 
 FOREIGN = """
 import sys, time
-import numpy, pandas
-from benchmarks.peers.exchange import CannotError, filtered_ranks, serve
+import numpy, pandas, torch
+from benchmarks.peers.exchange import CannotError, filtered_ranks, serve, set_threads
 
 def fill(request, table, clock):
     if request.seed == 1:
@@ -192,10 +192,12 @@ def fill(request, table, clock):
     return table[request.asked].apply(lambda column: column.fillna(column.mode()[0])), {"seed": request.seed}
 
 def rank(request, links, clock):
+    clock.refuse_no_time()
+    set_threads()
     clock.end_fit()
     often = numpy.bincount(links["tail"][links["part"] == "given"], minlength=request.entities)
     return pandas.DataFrame({end: filtered_ranks(links, end, lambda pairs: numpy.tile(often, (len(pairs), 1)))
-                             for end in ("tail", "head")}), {"relations": request.relations}
+                             for end in ("tail", "head")}), {"relations": request.relations, "threads": torch.get_num_threads()}
 
 serve(fill=fill, rank=rank)
 """
@@ -236,13 +238,16 @@ LINKS = {"given": [[0, 0, 1], [2, 0, 1], [3, 0, 2]], "asked": [[3, 0, 1], [0, 0,
 
 def test_a_foreign_peer_ranks_links_with_a_row_and_a_file(foreign, monkeypatch):
     monkeypatch.setitem(PEERS, foreign, PEERS[foreign]._replace(abilities=frozenset({RANKS})))
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     ranking = Ranking(*(np.array(links) for links in LINKS.values()), entities=4, relations=1, seed=0)
     ranked = registry.rank(foreign, ranking)
     # 1 is the tail of two links, 2 of one, 0 and 3 of none. 1 and 2 are other right answers for the tail of the second
     assert ranked.tails.tolist() == [1.0, 1.5]
     assert ranked.heads.tolist() == [2.0 + 0.0, 4.0 - 0.5]
-    assert ranked.settings == {"versions": {"some": "1.2"}, "relations": 1}
+    assert ranked.settings == {"versions": {"some": "1.2"}, "relations": 1, "threads": 3}
     assert ranked.seconds.keys() == {"fit", "fill"}
+    with pytest.raises(PeerError, match="expected time to train, got none"):
+        registry.rank(foreign, replace(ranking, seconds=0.0))
 
 
 @pytest.mark.slow

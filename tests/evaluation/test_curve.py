@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from kbdisk.evaluation.curve import LIMIT, SHARES, TEXTS, Curve, Line, curve
-from kbdisk.evaluation.evaluate import Evaluation, Scope, evaluate, question_batches
+from kbdisk.evaluation.evaluate import Evaluation, Scope, evaluate
 
 
 def line(ours, constant=2.0, path="x") -> Line:
@@ -18,7 +18,7 @@ def line(ours, constant=2.0, path="x") -> Line:
 def test_what_is_given_at_one_share_is_given_at_each_larger_one(handsets):
     trained, entities = handsets
     exam = Evaluation.of(trained, entities, None, Scope())
-    for one in question_batches(exam.tokens, exam.questions):
+    for one, _ in exam.batches():
         open = one.batch.known & ~one.hidden & ~one.batch.fixed
         shown = [one.visible(share, seed=5) for share in SHARES]
         assert all(bool((more | ~less).all()) for less, more in pairwise(shown))

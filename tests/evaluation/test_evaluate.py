@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,15 @@ from kbdisk.data.graph import Graph, targets
 from kbdisk.data.parse import read
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
-from kbdisk.evaluation.evaluate import Evaluation, Scope, SourcePartition, evaluate, question_batches, summary
+from kbdisk.evaluation.evaluate import (
+    Evaluation,
+    QuestionBatch,
+    Scope,
+    SourcePartition,
+    evaluate,
+    question_batch,
+    summary,
+)
 from kbdisk.evaluation.intervals import Levels
 from kbdisk.metrics import Case, overlapping
 from kbdisk.model.diffusion import beliefs
@@ -30,6 +39,10 @@ from kbdisk.schemas.schema import of_one_class
 def places():
     entities = world()
     return tiny(WORLD, entities, validation=0.0), entities
+
+
+def batches_of(exam: Evaluation) -> Iterator[QuestionBatch]:
+    return (batch for batch, _ in exam.batches())
 
 
 def asked(trained, entities, given: float | None = None, **scope) -> dict[tuple[str, int], Case]:
@@ -133,7 +146,7 @@ def test_what_is_hidden_changes_no_answer(which, whole, request):
     trained, entities = request.getfixturevalue(which)
     exam = Evaluation.of(trained, entities, None, Scope(whole=whole))
     assert exam.questions
-    for one in question_batches(exam.tokens, exam.questions):
+    for one in batches_of(exam):
         unseen = ~one.batch.seen(one.visible())
         assert bool((unseen & ~one.hidden).any()) == (which == "places" and len(one.batch.needs) > 0)
         blank = {
@@ -172,7 +185,7 @@ def test_the_length_of_a_list_is_asked_for_without_its_places(handsets):
     exam = Evaluation.of(trained, entities, None, Scope())
     under = {number for number, slot in enumerate(codec.slots) if slot.path[0] == "cameras"}
     assert all(set(one.hidden) == under for one in exam.questions if count in one.asked)
-    (batch,) = (one for one in question_batches(exam.tokens, exam.questions, 10**6))
+    batch = question_batch(exam.tokens, exam.questions)
     for number, question in enumerate(batch.questions):
         own = batch.batch.entity == number
         assert set(batch.batch.slot[own & batch.asked].tolist()) == set(question.asked)
@@ -184,7 +197,7 @@ def test_given_properties_are_seen_and_never_asked_for(handsets):
     row = trained.codec.slot("Phone", ("row",))
     exam = Evaluation.of(trained, entities, None, Scope())
     assert all(row not in one.asked for one in exam.questions)
-    for one in question_batches(exam.tokens, exam.questions):
+    for one in batches_of(exam):
         assert bool(one.visible(0.0)[one.batch.slot == row].all())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -90,8 +91,7 @@ def drawn(seed: int, n: int, worth: float, experts: int = 6) -> tuple[torch.Tens
     return errors, torch.randint(1 << 40, (n // 2,), generator=generator).repeat_interleave(2)
 
 
-def absolute(errors, prior, entities, **required):
-    return each_absolute(errors, 5.0, prior, entities, **required)
+absolute = partial(each_absolute, pull=5.0)
 
 
 @pytest.mark.parametrize("fit", [each_squares, absolute, each_mixture])
@@ -123,7 +123,7 @@ def test_no_other_weights_have_a_smaller_absolute_error(seed, experts):
     generator = torch.Generator().manual_seed(seed)
     errors = torch.randn(60, experts, generator=generator, dtype=torch.float64) + 0.3
     numbers = torch.arange(60)
-    best = each_absolute({0: errors}, 0.0, 0.0, {0: numbers}, -math.inf)[0]
+    best = each_absolute({0: errors}, 0.0, {0: numbers}, 0.0, -math.inf)[0]
     assert best.sum() == pytest.approx(1)
     assert (best >= 0).all()
     least = (errors @ best).abs().mean()
@@ -134,7 +134,7 @@ def test_a_predictor_that_is_right_nearly_always_has_the_weight_though_its_squar
     errors = torch.tensor([[2.0, 0.1, 1.0]] * 19 + [[2.0, 9.0, 1.0]], dtype=torch.float64) * SIGNS
     entities = {0: torch.arange(20)}
     by_squares = each_squares({0: errors}, 0.0, entities, required_errors=-math.inf)[0]
-    by_size = each_absolute({0: errors}, 0.0, 0.0, entities, -math.inf)[0]
+    by_size = each_absolute({0: errors}, 0.0, entities, 0.0, -math.inf)[0]
     assert by_squares[1] < 0.5
     assert by_size[1] > 0.9
 
@@ -143,7 +143,7 @@ def test_a_strong_pull_leads_to_the_weights_that_all_properties_have_in_common()
     errors = {key: torch.tensor([[2.0, 0.5, 1.0]] * 40, dtype=torch.float64) * SIGNS.repeat(2, 1) for key in range(4)}
     errors[4] = torch.tensor([[2.0, 1.0, 0.5]] * 40, dtype=torch.float64) * SIGNS.repeat(2, 1)
     entities = {key: torch.arange(40) for key in errors}
-    freely, pulled = (each_absolute(errors, pull, 0.0, entities, -math.inf)[4] for pull in (0.0, 1e6))
+    freely, pulled = (each_absolute(errors, 0.0, entities, pull, -math.inf)[4] for pull in (0.0, 1e6))
     assert freely[2] > freely[1]
     assert pulled[1] > pulled[2]
 
