@@ -62,7 +62,7 @@ def parallel_map(function: Callable[[T], R], items: Iterable[T], processes: int)
 
 
 def in_background(function: Callable[[], R], processes: int) -> Callable[[], R]:
-    """Begins a function in a child process; what is returned waits for its result. With one process it is called at once."""
+    """Begin a function in a child process; the returned function waits for its result. With one process it is called at once."""
     workers: list[_Worker[None, R]] = _fork(lambda _: function(), 1) if processes > 1 else []
     if not workers:
         result = function()

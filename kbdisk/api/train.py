@@ -303,7 +303,7 @@ def is_continuable(model: Model, loaded: LoadedSource) -> bool:
 
 
 def rules_beside(schema: Schema, loaded: LoadedSource, run: Run) -> Callable[[], tuple[Rule, ...]]:
-    """Begins the search for rules in a process beside this one; what is returned waits for it."""
+    """Begin the search for rules in another process; the returned function waits for the rules."""
     processes = usable_processes() if schema.rules is None else 1
     return in_background(lambda: rules_of(schema, loaded.readings(schema), run), processes)
 

@@ -72,7 +72,7 @@ ENOUGH_VALUES = 50  # held-out values of a kind: with fewer, questions go on bey
 MIN_WEIGHT = 0.02  # below which an expert is left out
 MAX_VALUES_AROUND = 500  # of a property, about, by which the moved share of densities is fitted
 PRIOR_VALUES = 60.0  # held-out values that what all properties have in common counts as
-PULL = 5.0  # of the weights of estimates to those that all properties have in common: see `each_absolute`
+PULL = 5.0  # penalty on the distance of an estimate's weights from the common ones: see `each_absolute`
 MIN_LOG_PROBABILITY = -70.0  # of a label that an expert rules out
 
 Predicted: TypeAlias = tuple[Prediction, Tensor] | None  # what an expert predicts, and of which rows

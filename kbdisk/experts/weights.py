@@ -29,7 +29,7 @@ MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
 REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
 MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors of the best predictor: larger errors count as this
 LEAST_ABSOLUTE = 0.01  # of the same: smaller errors are taken for squares
-REWEIGHTINGS = 12  # of least squares, that make the errors absolute
+REWEIGHTINGS = 12  # steps of iteratively reweighted least squares
 LEAST_COMMON = 1e-3  # of a predictor in the weights that all properties have in common
 EPSILON = 1e-30
 
@@ -152,11 +152,11 @@ def each_absolute(
     pull: float,
     required_errors: float = REQUIRED_ERRORS,
 ) -> ByProperty[Key]:
-    """The weights of means with the least absolute error, of several properties with (n, E) errors each.
+    """The weights with the least absolute deviations, of several properties with (n, E) errors each.
 
-    They are at least 0, sum to 1, and are pulled to those that all properties have in common: the square of their distance
-    counts as `pull` errors as large as the best predictor's. Where they are not `proven`, the first predictor has all of
-    the weight.
+    They are at least 0 and sum to 1. A penalty on their squared distance draws them to the weights that all properties have
+    in common: a distance of 1 costs as much as `pull` errors of the best predictor. Where they are not `proven`, the first
+    predictor has all of the weight.
     """
 
     present = {key: _present(of_key) for key, of_key in errors.items()}
@@ -196,7 +196,7 @@ def _absolute_form(errors: Tensor, weights: Tensor) -> Tensor:
 
 
 def _absolute_weights(errors: Tensor, common: Tensor, pull: float) -> Tensor:
-    """(E,) the weights with the least absolute error, pulled to common ones: least squares, reweighted."""
+    """(E,) the weights with the least absolute deviations, drawn to common ones, by iteratively reweighted least squares."""
     apart = torch.eye(len(common), dtype=common.dtype, device=common.device) - common[:, None]
     weights = common
     for _ in range(REWEIGHTINGS if len(common) > 1 else 0):
@@ -205,7 +205,7 @@ def _absolute_weights(errors: Tensor, common: Tensor, pull: float) -> Tensor:
 
 
 def _common_absolute(errors: ByProperty[Key], present: ByProperty[Key]) -> Tensor:
-    """(E,) the weights with the least absolute error of all properties, each of which counts as one."""
+    """(E,) the weights with the least absolute deviations in all properties, each of which counts as one."""
     counts = {key: len(of_key) for key, of_key in errors.items()}
     common = next(iter(present.values())).to(torch.float64).fill_(1.0)
     for _ in range(REWEIGHTINGS):
