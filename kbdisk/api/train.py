@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path as FilePath
@@ -58,7 +59,7 @@ from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
-from kbdisk.training.data import split
+from kbdisk.training.data import Data, split
 from kbdisk.training.distributed import ProcessEnded, Processes, device_here
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
@@ -73,7 +74,11 @@ RULES_SHARE = 0.1  # of the time budget, of the search for rules
 MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
 EVALUATED, CALIBRATED = Limits(0.04, 1.0, 40.0), Limits(0.12, 3.0, 90.0)  # the time after training, of one process
 SHORT_BUDGET = 30.0  # seconds: with less, evaluation and calibration have less time, in proportion
+# of asking a held-out value in one process, at most: some three times what it takes with a network as it is by default
+SECONDS_OF_EVALUATION, SECONDS_OF_CALIBRATION = 0.006, 0.015
+SLOWNESS_OF_TEXT = 100  # decoding a text takes as long as so many other values
 MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
+LEAST_OF_PRESENCE, SECONDS_OF_PRESENCE = 2.0, 0.0003  # and, of each training entity and property, at most
 PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training
 ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
 MAX_COMPARED = 5000  # held-out entities that say how unlike the training data an entity may be
@@ -172,7 +177,7 @@ def train(
                 force=force,
                 start=None if start is None else start.trained,
                 clock=clock,
-                after=_after_training(run, known, usable_processes(torch_device)),
+                after=partial(limits_after_training, run, known, usable_processes(torch_device)),
                 readings=loaded.readings(known) if start is None else None,
                 processes=processes,
             )
@@ -329,19 +334,35 @@ def sampled(ids: Sequence[str], most: int, seed: int) -> list[str]:
     return [ids[place] for place in random_sample(len(ids), most, seed).tolist()]
 
 
-def _after_training(run: Run, schema: Schema, processes: int) -> dict[str, Limits]:
-    """The time of the stages after training, in their order.
+def limits_after_training(run: Run, schema: Schema, processes: int, data: Data) -> dict[str, Limits]:
+    """The time of the stages after training, in their order: no more than the questions of each can use.
 
     Questions are divided among processes. Of these the root of their number saves time; the rest is for more questions.
     """
-    presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, MAX_SECONDS_OF_PRESENCE)
-    links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
+    sharing = math.sqrt(processes)
     shorter = min((run.train.seconds or math.inf) / SHORT_BUDGET, 1.0)
-    evaluated, calibrated = (
-        limits._replace(share=limits.share / math.sqrt(processes), least=shorter * limits.least)
-        for limits in (EVALUATED, CALIBRATED)
+    questions = sum(
+        count * (SLOWNESS_OF_TEXT if slot.kind == "text" else 1)
+        for slot, count in zip(data.codec.slots, data.held_out_values.tolist(), strict=True)
     )
+    evaluated, calibrated = (
+        limits._replace(
+            share=limits.share / sharing,
+            least=shorter * limits.least,
+            most=min(limits.most, limits.least + seconds * questions / sharing),
+        )
+        for limits, seconds in ((EVALUATED, SECONDS_OF_EVALUATION), (CALIBRATED, SECONDS_OF_CALIBRATION))
+    )
+    entities = min(len(data.training), run.experts[PRESENCE_TREES].entities)
+    for_presence = LEAST_OF_PRESENCE + SECONDS_OF_PRESENCE * entities * len(_slots_of_presence(data.codec))
+    presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, min(for_presence, MAX_SECONDS_OF_PRESENCE))
+    links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
     return {EVALUATION: evaluated, PRESENCE_TREES: presence, CALIBRATION: calibrated, LINKS: links}
+
+
+def _slots_of_presence(codec: Codec) -> set[int]:
+    """The slot of every property whose presence is predicted."""
+    return leading_slots(fields_of(codec, CompletionConfig(fill="all")), codec.slots)
 
 
 def _has_links(schema: Schema) -> bool:
@@ -364,7 +385,7 @@ def presence_trees_of(
     fitted = presence_trees.fit(
         trained.codec,
         trained.codec.encode(sample, graph=graph),
-        leading_slots(fields_of(trained.codec, CompletionConfig(fill="all")), trained.codec.slots),
+        _slots_of_presence(trained.codec),
         config=config,
         seed=run.seed,
         seconds=None if seconds is None else seconds - (time.monotonic() - start),

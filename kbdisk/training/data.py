@@ -2,6 +2,8 @@
 
 The split is the same for the same entities and seed. Duplicates (but for id and name) and entities that link to each
 other are on the same side, as a copy of a validation entity in training would make every measure too good.
+
+S slots
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import networkx as nx
+from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
@@ -51,6 +54,16 @@ class Data:
         """The number of values that the entities lack, of those that can be predicted. Each part of a property counts."""
         sides = (self.training if self.complete is None else self.complete, self.validation)
         return sum(int(tokens.lacks.sum()) for tokens in sides)
+
+    @property
+    def held_out_values(self) -> Tensor:
+        """(S,) the number of known values in each slot that no network and no expert learns from at first."""
+        slots = len(self.codec.slots)
+        held_out = self.validation.slot[self.validation.free].bincount(minlength=slots)
+        if self.complete is None:
+            return held_out
+        reserved = self.complete.free & ~self.training.known
+        return held_out + self.complete.slot[reserved].bincount(minlength=slots)
 
     @classmethod
     def prepare(

@@ -52,7 +52,6 @@ from kbdisk.training.validation import FinalTask, Progress, State, ValidationLos
 
 MIN_STEPS = 150  # with fewer a network is of little use, and experts get its time
 PROBED_PARTS = 16, 4  # one in so many entities of the first step
-DOUBT = 0.5  # a network may be given up where the least steps take more than this share of the time for steps
 PROBES = 2  # of each part: the first time includes work that is done once
 CONTINUED_RATE = 0.3  # of the learning rate, where training continues from a network that was trained before
 SILENT_WIDTH = 16  # of a network without enough steps: only its presence head learns
@@ -229,8 +228,8 @@ class Trainer:
         return enough if self.run.experts_share and len(self.held_out) and not self.is_continued else 0
 
     def may_be_given_up(self) -> bool:
-        """Whether the steps may turn out too slow for the budget. The first one is timed for that, smaller parts of it before."""
-        return self._are_too_slow((*PROBED_PARTS, 1), DOUBT)
+        """Whether the steps seem too slow for the budget. The first one is timed for that, smaller parts of it before."""
+        return self._are_too_slow((*PROBED_PARTS, 1), 1.0)
 
     def _are_too_slow(self, parts: Iterable[int], factor: float) -> bool:
         """Whether the least steps would take more than `factor` times their time even if each took as long as a part of the first."""

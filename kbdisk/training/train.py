@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path as FilePath
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -73,7 +72,7 @@ def train(
     force: bool = False,
     start: Trained | None = None,
     clock: Clock | None = None,
-    after: Mapping[str, Limits] = MappingProxyType({}),
+    after: Callable[[Data], Mapping[str, Limits]] | None = None,
     readings: Sequence[Reading] | None = None,
     processes: Processes = Processes(),  # noqa: B008 - it is frozen
 ) -> Trained:
@@ -84,7 +83,8 @@ def train(
     Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
     validation entities.
 
-    The time budget bounds what the `clock` has counted, and the stages `after` training; without a clock it begins now.
+    The time budget bounds what the `clock` has counted, and the stages `after` training, whose limits depend on the data;
+    without a clock it begins now.
 
     With a `checkpoint`, a folder, the run is saved there at intervals: SIGINT and SIGTERM end it with `Interrupted`, and
     `resume` continues a saved run, or begins one. `force` gives up a saved run. The folder stays until `checkpoint.remove`,
@@ -112,7 +112,9 @@ def train(
         with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
             _train_beside_first(data, device, starts, checkpoint is not None, processes)
         raise ProcessEnded(0)
-    clock.start(run.train.seconds, watch, data.missing, after, usable_processes(device))
+    clock.start(
+        run.train.seconds, watch, data.missing, None if after is None else after(data), usable_processes(device)
+    )
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)

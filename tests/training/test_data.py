@@ -6,13 +6,17 @@ import pytest
 import torch
 from models import phones, tiny, tiny_run
 
+from kbdisk.api.train import limits_after_training
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
+from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.training.clock import CALIBRATION, EVALUATION
 from kbdisk.training.data import Data
+from kbdisk.training.run import Run
 
 SCHEMA = Schema(
     {
@@ -95,3 +99,26 @@ def test_what_is_held_out_already_is_all_that_is():
     assert len(data.training) == 40
     assert data.validation.ids == ("other0", "other1", "other2")
     assert "w" not in data.codec.slots[data.codec.slot("A", ("c",))].codec.labels.values
+
+
+def test_held_out_values_are_those_of_held_out_entities_and_the_reserved_ones():
+    run = tiny_run().with_experts(boosted_trees=BoostedTreesConfig(share=0.2))
+    unlinked, linked = Data.prepare(SCHEMA, some(60, 0), run), Data.prepare(SCHEMA, some(60, 40), run)
+    assert unlinked.complete is None
+    slots = [unlinked.codec.slot("A", path) for path in (("x",), ("c",))]
+    assert unlinked.held_out_values[slots].tolist() == [len(unlinked.validation)] * 2
+    assert linked.complete is not None
+    known = sum(int(side.free.sum()) for side in (linked.complete, linked.validation))
+    assert int(linked.held_out_values.sum()) == known - int(linked.training.free.sum())
+
+
+def test_stages_after_training_have_no_more_time_than_their_questions_can_use():
+    run = Run.of("default").with_train(seconds=300.0)
+    few, many = (
+        limits_after_training(run, SCHEMA, 1, Data.prepare(SCHEMA, some(count, 0), run)) for count in (100, 20_000)
+    )
+    assert few[CALIBRATION].most == pytest.approx(3.0 + 0.015 * 2 * 20)  # two values of each of 20 entities
+    assert few[EVALUATION].most == pytest.approx(1.0 + 0.006 * 2 * 20)
+    assert few["presence_trees"].most == pytest.approx(2.0 + 0.0003 * 2 * 80)
+    assert many[CALIBRATION].most > 10 * few[CALIBRATION].most
+    assert [few[name].share for name in few] == [many[name].share for name in many]
