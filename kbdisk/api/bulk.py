@@ -21,7 +21,6 @@ shard has the same bytes by whichever engine, as nothing is carried over from on
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import json
 import os
@@ -31,14 +30,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path as FilePath
-from typing import Any, Self
+from typing import Any
 
 from kbdisk.api.complete import Completed, ModelledSource, choices_of
 from kbdisk.api.model import CountCallback, Model
 from kbdisk.api.source import StrPath
+from kbdisk.api.stores import FileStamp, hash_file, is_url, store_of
 from kbdisk.api.train import open as open_model
-from kbdisk.atomic import write_bytes
 from kbdisk.completion.answers import REVIEWED
 from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.provenance import fingerprint
@@ -58,7 +56,6 @@ from kbdisk.loaders import load
 from kbdisk.loaders.files import BEFORE, SIDECAR, refuse_long_names, refuse_odd, sidecar_of
 from kbdisk.loaders.formats import WritePlan, target_format
 from kbdisk.loaders.kb import MISSING
-from kbdisk.locks import locked
 from kbdisk.schemas.importers import read_constraints
 from kbdisk.schemas.schema import Schema
 from kbdisk.schemas.text.numerals import of_any_length
@@ -156,10 +153,15 @@ class Shard:
     target: str
 
     @property
-    def record(self) -> FilePath:
+    def sidecar(self) -> str:
+        """The file with the provenance of its target's new values."""
+        return f"{self.target}{SIDECAR}" if is_url(self.target) else str(sidecar_of(self.target))
+
+    @property
+    def record(self) -> str:
         """The file of its record."""
-        target = FilePath(self.target)
-        return target.with_name(RECORDS) / f"{target.name}.json"
+        folder, name = os.path.split(self.target)
+        return _joined(folder, RECORDS, f"{name}.json")
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,9 @@ class BulkJob:
 
     def finished(self, shard: Shard) -> ShardResult | None:
         """The result of a shard that is done; None where it is to be done. WriteError where something else stands there."""
-        record, target = _read_record(shard.record), FilePath(shard.target)
-        exists = os.path.lexists(target)
-        if not exists and (record is not None or not os.path.lexists(sidecar_of(target))):
+        record, targets = _read_record(shard.record), store_of(shard.target)
+        exists = targets.exists(shard.target)
+        if not exists and (record is not None or not targets.exists(shard.sidecar)):
             return None
         replacing = f"Say {setting('force')} to replace it."
         if record is None:
@@ -191,7 +193,7 @@ class BulkJob:
             problem = f"was made with another {' and another '.join(changed)}."
         elif "result" not in record:
             return None
-        elif not FileStamp(**record["source"]).is_of(shard.source):
+        elif not store_of(shard.source).has_state(shard.source, FileStamp(**record["source"])):
             problem = f"was made of {shard.source} as it was before a change."
         elif not _is_written(record, shard):
             problem = "was changed since it was made, or its sidecar was."
@@ -204,47 +206,22 @@ class BulkJob:
 
 def _is_written(record: Mapping[str, Any], shard: Shard) -> bool:
     """Whether target and sidecar are as they were written."""
-    files = {"target": shard.target, "sidecar": str(sidecar_of(shard.target))}
-    return all(FileStamp(**record[name]).is_of(file) for name, file in files.items())
+    files, targets = {"target": shard.target, "sidecar": shard.sidecar}, store_of(shard.target)
+    return all(targets.has_state(file, FileStamp(**record[name])) for name, file in files.items())
 
 
-@dataclass(frozen=True)
-class FileStamp:
-    """The state of a file, to recognise it: by its size and time, or else by its content."""
-
-    size: int
-    mtime_ns: int
-    sha256: str
-
-    @classmethod
-    def read(cls, file: StrPath) -> Self:
-        """The stamp of a file."""
-        status = os.stat(file)  # noqa: PTH116 - a string is enough
-        return cls(status.st_size, status.st_mtime_ns, _hash_file(file))
-
-    def is_of(self, file: StrPath) -> bool:
-        """Whether a file has this content."""
-        try:
-            status = os.stat(file)  # noqa: PTH116
-            if status.st_size != self.size:
-                return False
-            return status.st_mtime_ns == self.mtime_ns or _hash_file(file) == self.sha256
-        except OSError:
-            return False
+def _joined(*names: str) -> str:
+    """A name in a folder. Those of a store have slashes everywhere."""
+    return "/".join([names[0].rstrip("/"), *names[1:]]) if is_url(names[0]) else os.path.join(*names)  # noqa: PTH118
 
 
-def _hash_file(file: StrPath) -> str:
-    with open(file, "rb") as stream:  # noqa: PTH123
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _read_record(file: FilePath) -> dict[str, Any] | None:
+def _read_record(name: str) -> dict[str, Any] | None:
     try:
-        record = load_json(file.read_bytes())
+        record = load_json(store_of(name).read(name))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise LoadError(str(file), f"expected a record of a shard: {error}. Remove it with its target.") from error
+        raise LoadError(name, f"expected a record of a shard: {error}. Remove it with its target.") from error
     return record if isinstance(record, dict) and isinstance(record.get("settings"), dict) else None
 
 
@@ -269,7 +246,7 @@ class ShardWorker:
     def complete(self, shard: Shard) -> ShardResult:
         """Complete a shard. A fault of the shard, or in it, is its result; others hold the lock of its target out."""
         try:
-            with of_any_length(), locked(shard.target):
+            with of_any_length(), store_of(shard.target).lock(shard.target):
                 return self.job.finished(shard) or complete_shard(
                     self.job, shard, self.model, self.model_hash, self.shapes
                 )
@@ -284,35 +261,36 @@ def complete_shard(
     job: BulkJob, shard: Shard, model: Model, model_hash: str = "", shapes: Schema | None = None
 ) -> ShardResult:
     """Complete a shard, and record it. Whoever calls this holds the lock of the target."""
-    kb = load(shard.source, **job.reading)
-    format = target_format([kb], shard.target, None)
-    refuse_long_names(shard.target)
-    refuse_odd(sidecar_of(shard.target))
-    WritePlan.for_items(kb, shard.target, format=format, only_new=False, insert=job.insert)
-    shard.record.parent.mkdir(exist_ok=True)
-    write_bytes(shard.record, dump_json({"settings": job.settings}))
-    stamp = FileStamp.read(shard.source)
-    modelled = replace(ModelledSource.by_model([kb], model, job.choices.only), folder=job.model, model_hash=model_hash)
-    completed = Completed.of(modelled, job.choices, shapes=shapes, every_gap=False, time=job.time, at_once=False)
-    written = completed.write(shard.target, format=format, insert=job.insert, force=True)
-    summary = completed.summary
-    result: dict[str, Any] = {
-        "entities": summary.entities,
-        "missing": summary.missing,
-        "filled": summary.filled,
-        "members": summary.members,
-        "unread": sum(len(part.skipped) for part in modelled.kbs),
-        "unwritable": len(written.lost),
-        "is_unlike": bool(completed.drift),
-    }
-    record = {
-        "settings": job.settings,
-        "source": asdict(stamp),
-        "target": asdict(FileStamp.read(shard.target)),
-        "sidecar": asdict(FileStamp.read(sidecar_of(shard.target))),
-        "result": result,
-    }
-    write_bytes(shard.record, dump_json(record))
+    sources, targets = store_of(shard.source), store_of(shard.target)
+    with sources.fetched(shard.source) as source, targets.staged(shard.target) as target:
+        kb = load(source, **job.reading)
+        format = target_format([kb], target, None)
+        refuse_long_names(target)
+        refuse_odd(sidecar_of(target))
+        WritePlan.for_items(kb, target, format=format, only_new=False, insert=job.insert)
+        targets.make_folder(os.path.dirname(shard.record))  # noqa: PTH120
+        targets.write(shard.record, dump_json({"settings": job.settings}))
+        stamp = sources.stamp(shard.source, source)
+        modelled = ModelledSource.by_model([kb], model, job.choices.only)
+        modelled = replace(modelled, folder=job.model, model_hash=model_hash)
+        completed = Completed.of(modelled, job.choices, shapes=shapes, every_gap=False, time=job.time, at_once=False)
+        written = completed.write(target, format=format, insert=job.insert, force=True)
+        summary = completed.summary
+        result: dict[str, Any] = {
+            "entities": summary.entities,
+            "missing": summary.missing,
+            "filled": summary.filled,
+            "members": summary.members,
+            "unread": sum(len(part.skipped) for part in modelled.kbs),
+            "unwritable": len(written.lost),
+            "is_unlike": bool(completed.drift),
+        }
+        files = {"sidecar": (str(sidecar_of(target)), shard.sidecar), "target": (target, shard.target)}
+        for local, name in files.values():
+            targets.send(local, name)
+        stamps = {part: asdict(targets.stamp(name, local)) for part, (local, name) in files.items()}
+    record = {"settings": job.settings, "source": asdict(stamp), **stamps, "result": result}
+    targets.write(shard.record, dump_json(record))
     return ShardResult(shard.source, shard.target, DONE, **result)
 
 
@@ -362,8 +340,9 @@ def complete_shards(
     if shapes is not None:
         read_constraints(os.fspath(shapes), report or (lambda line: None))
     settings = _settings(model, chosen, reading or {}, shapes, insert)
-    folder = FilePath(out)
-    _make_folder(folder)
+    folder = os.fspath(out)
+    for name in (folder, _joined(folder, RECORDS)):
+        store_of(name).make_folder(name)
     job = BulkJob(
         os.fspath(model),
         chosen,
@@ -401,12 +380,12 @@ def shards_of(sources: StrPath | Iterable[StrPath], out: StrPath) -> list[Shard]
     for file in files:
         if file.endswith(FILES_BESIDE):
             continue
-        target = os.path.join(out, os.path.basename(file))  # noqa: PTH118, PTH119 - names stay as they are
-        shard = Shard(file, target)
-        other = shards.setdefault(os.path.realpath(target), shard)
+        target = _joined(os.fspath(out), os.path.basename(file))  # noqa: PTH119 - names stay as they are
+        shard, targets = Shard(file, target), store_of(target)
+        other = shards.setdefault(targets.identity(target), shard)
         if other is not shard:
             raise ConfigError(target, f"{other.source} and {file} would both be written there. Rename one.")
-        if os.path.exists(target) and os.path.samefile(file, target):  # noqa: PTH110, PTH121
+        if is_url(file) == is_url(target) and targets.is_same(file, target):
             raise WriteError(target, "is the shard itself. Choose another folder.")
     if not shards:
         raise LoadError(
@@ -416,19 +395,10 @@ def shards_of(sources: StrPath | Iterable[StrPath], out: StrPath) -> list[Shard]
 
 
 def _files_of(name: str) -> list[str]:
-    """The files that a name or a pattern names. Of a pattern, without folders."""
-    if os.path.isdir(name):  # noqa: PTH112
-        raise LoadError(name, f"expected a file, got a directory. Name the files in it: {os.path.join(name, '*')}")  # noqa: PTH118
-    if os.path.lexists(name):
-        return [name]
+    """The files that a name or a pattern names."""
     if name == "-" or name.startswith(("http://", "https://")):
         raise LoadError(name, "expected a file, as each shard is read again where a job goes on.")
-    if not glob.has_magic(name):
-        raise LoadError(name, "no such file.")
-    files = sorted(file for file in glob.glob(name, recursive=True) if os.path.isfile(file))  # noqa: PTH113, PTH207
-    if not files:
-        raise LoadError(name, "no file matches this pattern.")
-    return files
+    return store_of(name).named_by(name)
 
 
 def _settings(
@@ -444,7 +414,7 @@ def _settings(
         "model": Files.of(model).config["checksum"],
         **asdict(choices),
         "insert": insert,
-        "shapes": None if shapes is None else _hash_file(shapes),
+        "shapes": None if shapes is None else hash_file(shapes),
         "reading": recorded,
     }
     plain: dict[str, Any] = json.loads(json.dumps(settings, default=_as_plain, sort_keys=True))
@@ -457,25 +427,17 @@ def _as_plain(value: Any) -> Any:
     return sorted(value, key=repr) if isinstance(value, set | frozenset) else str(value)
 
 
-def _make_folder(folder: FilePath) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-        (folder / RECORDS).mkdir(exist_ok=True)
-    except OSError as error:
-        raise WriteError(str(folder), f"cannot be made: {(error.strerror or str(error)).lower()}.") from error
-
-
-def _time_of(folder: FilePath, settings: Mapping[str, Any]) -> str:
+def _time_of(folder: str, settings: Mapping[str, Any]) -> str:
     """The time of the job: that of the first process that has begun it. SOURCE_DATE_EPOCH sets it."""
-    file = folder / RECORDS / JOB
-    with locked(file):
+    file = _joined(folder, RECORDS, JOB)
+    with store_of(file).lock(file):
         begun = _read_record(file)
         if begun is not None and begun["settings"] == settings:
             return str(begun["time"])
         epoch = os.environ.get("SOURCE_DATE_EPOCH")
         now = datetime.now(UTC) if not epoch else datetime.fromtimestamp(int(epoch), UTC)
         time = now.isoformat(timespec="seconds")
-        write_bytes(file, dump_json({"settings": settings, "time": time}))
+        store_of(file).write(file, dump_json({"settings": settings, "time": time}))
         return time
 
 

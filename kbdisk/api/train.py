@@ -74,11 +74,11 @@ RULES_SHARE = 0.1  # of the time budget, of the search for rules
 MIN_RULES_SECONDS = 5.0  # that it has in any case: narrow sources need a fraction of it, on a busy machine too
 EVALUATED, CALIBRATED = Limits(0.04, 1.0, 40.0), Limits(0.12, 3.0, 90.0)  # the time after training, of one process
 SHORT_BUDGET = 30.0  # seconds: with less, evaluation and calibration have less time, in proportion
-# of asking a held-out value in one process, at most: some three times what it takes with a network as it is by default
-SECONDS_OF_EVALUATION, SECONDS_OF_CALIBRATION = 0.006, 0.015
+# of asking a held-out value in one process, at most: some twice what it takes with a network as it is by default
+SECONDS_OF_EVALUATION, SECONDS_OF_CALIBRATION = 0.003, 0.009
 SLOWNESS_OF_TEXT = 100  # decoding a text takes as long as so many other values
 MAX_SECONDS_OF_PRESENCE = 60.0  # of trees of presence
-LEAST_OF_PRESENCE, SECONDS_OF_PRESENCE = 2.0, 0.0003  # and, of each training entity and property, at most
+LEAST_OF_PRESENCE, SECONDS_OF_PRESENCE = 2.0, 0.00015  # and, of each training entity and property, at most
 PRESENCE_TREES, LINKS = "presence_trees", "link_factorization"  # experts that are fitted after training
 ENCODED_PER_SECOND = 500  # entities that presence trees learn from, by their time
 MAX_COMPARED = 5000  # held-out entities that say how unlike the training data an entity may be

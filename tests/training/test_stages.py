@@ -99,6 +99,13 @@ def test_stages_after_training_have_their_shares_of_what_set_up_leaves(monkeypat
     assert clock.seconds("calibration") == pytest.approx(12)
 
 
+def test_time_that_a_stage_of_training_leaves_is_for_training(monkeypatch):
+    clock = planned(120.0, monkeypatch, first=False, set_up=18.8, passes=0.0, **AFTER)
+    clock.spent += 40  # networks leave 8 of their 48 seconds
+    planned_later = 0.25 * 80  # of what was left when training began
+    assert clock.seconds("knn") == pytest.approx((100 - 40 - planned_later) * 0.1 * 0.85 / 0.4)
+
+
 def test_stages_after_training_have_a_least_and_a_most(monkeypatch):
     clock = planned(4.0, monkeypatch, first=False, **AFTER)
     clock.spent = 4.0

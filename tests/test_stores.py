@@ -1,0 +1,190 @@
+"""Many files in a store that fsspec opens: the bytes of files on this machine, and one line for what a store says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import fsspec
+import pytest
+from crash.processes import command, status
+from fsspec.implementations.memory import MemoryFileSystem
+from test_bulk import SHARDS, completed_alone, contents, write_shards
+
+import kbdisk
+from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError
+
+DONE = "memory://kb/done/"
+STORED = "memory://kb/shards/*.jsonl"
+complete_shards = partial(kbdisk.complete_shards, model="phones.kbdisk")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, tiny_folder) -> Path:
+    """A folder with a model of the phones; some of their shards are there and in a store in memory."""
+    shutil.copytree(tiny_folder, tmp_path / "phones.kbdisk")
+    write_shards(tmp_path / "shards", SHARDS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    monkeypatch.setattr(MemoryFileSystem, "pseudo_dirs", [""])
+    for file in Path("shards").iterdir():
+        put(f"memory://kb/shards/{file.name}", file.read_bytes())
+    return tmp_path
+
+
+def put(name: str, content: bytes) -> None:
+    with fsspec.open(name, "wb") as stream:
+        stream.write(content)
+
+
+def stored(folder: str = DONE) -> dict[str, bytes]:
+    """The files of a folder in memory, without the records of a job."""
+    files = MemoryFileSystem()
+    return {name.rpartition("/")[2]: files.cat_file(name) for name in files.find(folder, maxdepth=1)}
+
+
+def shard(name: str) -> str:
+    return f"memory:///kb/shards/{name}"
+
+
+@pytest.mark.parametrize("sources", [STORED, "shards/*.jsonl"])
+def test_a_store_gets_the_bytes_of_a_folder(place, sources):
+    assert len(complete_shards(sources, DONE).done) == SHARDS
+    assert stored() == completed_alone(place)
+
+
+def test_shards_of_a_store_are_completed_into_a_folder(place):
+    summary = complete_shards(STORED, "done")
+    assert [result.source for result in summary.done] == [shard(f"{number:02}.jsonl") for number in range(SHARDS)]
+    assert contents("done") == completed_alone(place)
+
+
+def test_the_command_completes_a_store(run, place):
+    status, out, err = run("complete", STORED, "--model", "phones.kbdisk", "--out", DONE)
+    assert (status, out) == (0, "")
+    assert err.startswith(f"wrote {SHARDS} files to {DONE} (0 skipped, 0 failed): 9 entities, ")
+
+
+def test_what_is_done_in_a_store_is_skipped_and_what_is_missing_is_made(place):
+    complete_shards(STORED, DONE)
+    whole = stored()
+    MemoryFileSystem().rm("/kb/done/01.jsonl")
+    summary = complete_shards(STORED, DONE)
+    assert [len(summary.done), len(summary.skipped)] == [1, SHARDS - 1]
+    assert stored() == whole
+
+
+def test_a_shard_that_is_the_same_by_its_content_is_skipped_and_a_changed_one_refused(place):
+    complete_shards(STORED, DONE)
+    content = MemoryFileSystem().cat_file("/kb/shards/00.jsonl")
+    put(shard("00.jsonl"), content)  # at another time
+    assert len(complete_shards(STORED, DONE).skipped) == SHARDS
+    put(shard("00.jsonl"), content.replace(b"Motorola", b"motorola"))
+    with pytest.raises(WriteError, match=f"was made of {shard('00.jsonl')} as it was before a change"):
+        complete_shards(STORED, DONE)
+    summary = complete_shards(STORED, DONE, force=True)
+    assert [len(summary.done), len(summary.skipped)] == [1, SHARDS - 1]
+
+
+def test_a_target_that_was_edited_in_a_store_is_refused(place):
+    complete_shards(STORED, DONE)
+    put(f"{DONE}01.jsonl", b"{}")
+    with pytest.raises(WriteError, match=f"{DONE}01.jsonl: was changed since it was made"):
+        complete_shards(STORED, DONE)
+
+
+def test_a_job_that_was_killed_while_it_wrote_to_a_store_goes_on(place):
+    whole = completed_alone(place)
+    store = f"file://{place}/stored"
+    done = Path("stored/done")
+    arguments = ["complete", "shards/*.jsonl", "--model", "phones.kbdisk", "--out", f"{store}/done/", "-q"]
+    child = command(*arguments, log=place / "log")
+    record = done / ".kbdisk-job" / "00.jsonl.json"
+    while not record.exists():
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), Path("log").read_text()
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    assert status(child) == -signal.SIGKILL
+    for file in done.iterdir():
+        assert file.is_dir() or file.read_bytes() == whole[file.name]
+    assert status(command(*arguments, log=place / "log")) == 0, Path("log").read_text()
+    assert {name: content for name, content in contents(done).items() if name in whole} == whole
+
+
+def test_a_target_that_could_not_be_sent_is_not_there_and_others_are(place, monkeypatch):
+    whole = completed_alone(place)
+    send = shutil.copyfileobj
+
+    def fail(source, target):
+        if Path(source.name).name == "01.jsonl":
+            target.write(source.read(10))
+            raise RuntimeError("quota\nexceeded")
+        send(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kbdisk.api.stores.shutil.copyfileobj", fail)
+        [failed] = complete_shards(STORED, DONE).failed
+    assert failed.problem == f"{DONE}01.jsonl: cannot be written: quota exceeded."
+    assert stored() == {name: content for name, content in whole.items() if name != "01.jsonl"}
+    assert len(complete_shards(STORED, DONE).done) == 1
+    assert stored() == whole
+
+
+def test_messages_name_the_files_of_the_store(place):
+    put(shard("01.jsonl"), b'{"id": "a"}\n{"id": ')
+    line = json.dumps({"id": "x", "brand": "No Such", "weight": "120 g"}).encode()
+    put(shard("02.jsonl"), line.replace(b'"id": "x"', b'"id": "x", "id": "y"'))
+    with pytest.warns(KBDiskWarning) as caught:
+        summary = complete_shards(STORED, DONE)
+    assert summary.failed[0].problem.startswith(f"{shard('01.jsonl')}:2: ")
+    assert any(str(warning.message).startswith(f"{shard('02.jsonl')}:1: ") for warning in caught)
+
+
+@pytest.mark.parametrize(
+    ("sources", "out", "complaint"),
+    [
+        ("memory://kb/none/*.jsonl", DONE, r"memory://kb/none/\*\.jsonl: no file matches this pattern\."),
+        ("memory://kb/none", DONE, "memory://kb/none: no such file."),
+        ("memory://kb/shards", DONE, r"expected a file, got a directory. Name the files in it: memory://kb/shards/\*"),
+        (STORED, "memory://kb/shards/", r"00\.jsonl: is the shard itself\. Choose another folder\."),
+        ("nosuch://kb/*", DONE, r"nosuch://kb/\*: expected a store that fsspec knows: Protocol not known: nosuch\."),
+        ("https://example.org/a", DONE, "expected a file, as each shard is read again where a job goes on."),
+    ],
+)
+def test_what_makes_no_sense_in_a_store_is_refused_before_any_work(place, sources, out, complaint):
+    before = MemoryFileSystem().find("/")
+    with pytest.raises((ConfigError, LoadError, WriteError), match=complaint):
+        complete_shards(sources, out)
+    assert MemoryFileSystem().find("/") == before
+
+
+def test_a_shard_that_vanished_since_it_was_listed_is_one_line(place, monkeypatch):
+    listed = MemoryFileSystem.glob
+
+    def glob(files, *args, **options):
+        found = listed(files, *args, **options)
+        files.rm_file("/kb/shards/02.jsonl")
+        return found
+
+    monkeypatch.setattr(MemoryFileSystem, "glob", glob)
+    assert [result.problem for result in complete_shards(STORED, DONE).failed] == [
+        f"{shard('02.jsonl')}: no such file."
+    ]
+
+
+def test_packages_that_are_not_installed_are_named(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(
+        ConfigError, match=r"s3://kb/\*: a package that fsspec needs for s3:// is not installed: .*s3fs"
+    ):
+        complete_shards("s3://kb/*", "done")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ConfigError, match=r"Run: pip install 'kbdisk\[remote\]'"):
+        complete_shards(STORED, "done")
