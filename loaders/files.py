@@ -362,7 +362,8 @@ def _open(path: Path, name: str) -> BinaryIO:
     try:
         return path.open("rb", buffering=BUFFER)
     except FileNotFoundError:
-        raise LoadError(name, "no such file.") from None
+        hint = " Files of a store are completed one by one, into a folder (--out done/)." if "://" in name else ""
+        raise LoadError(name, f"no such file.{hint}") from None
     except OSError as error:
         raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from error
     except ValueError as error:  # a NUL in the name

@@ -104,6 +104,7 @@ def test_a_job_that_was_killed_while_it_wrote_to_a_store_goes_on(place):
     whole = completed_alone(place)
     store = f"file://{place}/stored"
     done = Path("stored/done")
+    done.parent.mkdir()
     arguments = ["complete", "shards/*.jsonl", "--model", "phones.kbdisk", "--out", f"{store}/done/", "-q"]
     child = command(*arguments, log=place / "log")
     record = done / ".kbdisk-job" / "00.jsonl.json"
@@ -154,6 +155,11 @@ def test_messages_name_the_files_of_the_store(place):
         ("memory://kb/none", DONE, "memory://kb/none: no such file."),
         ("memory://kb/shards", DONE, r"expected a file, got a directory. Name the files in it: memory://kb/shards/\*"),
         (STORED, "memory://kb/shards/", r"00\.jsonl: is the shard itself\. Choose another folder\."),
+        (
+            "shards/*",
+            f"file://{Path(__file__).parent}/none/done/",
+            "none/done/: cannot be made: no such folder or bucket.",
+        ),
         ("nosuch://kb/*", DONE, r"nosuch://kb/\*: expected a store that fsspec knows: Protocol not known: nosuch\."),
         ("https://example.org/a", DONE, "expected a file, as each shard is read again where a job goes on."),
     ],

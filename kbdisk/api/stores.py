@@ -253,9 +253,12 @@ class RemoteFiles:
             return bool(self.files.exists(name))
 
     def make_folder(self, name: str) -> None:
-        """Make a folder, where the store has folders."""
-        with self._faults(name, WriteError, "cannot be made"):
-            self.files.makedirs(name, exist_ok=True)
+        """Make a folder, where the store has folders; no bucket and no folder around it, as its name may be mistyped."""
+        try:
+            with self._faults(name, WriteError, "cannot be made"), contextlib.suppress(FileExistsError):
+                self.files.mkdir(name, create_parents=False)
+        except FileNotFoundError:
+            raise WriteError(name, "cannot be made: no such folder or bucket.") from None
 
     def read(self, name: str) -> bytes:
         """The content of a file."""
