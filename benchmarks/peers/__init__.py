@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FILLS, SAMPLES, TEXTS, RANKS = "fills", "samples", "texts", "ranks"  # TEXTS: what fills writes texts, too
+# TEXTS: what fills writes texts, too. LITERALS: what fills predicts the numbers of a graph's nodes, and nothing else.
+FILLS, SAMPLES, TEXTS, RANKS, LITERALS = "fills", "samples", "texts", "ranks", "literals"
 TORCH = "torch>=2.6,<2.14"
 CTGAN = (TORCH, "ctgan==0.12.1")  # which holds pandas below 3
 LLM = (TORCH, "transformers==5.24.0", "peft==0.21.2")
@@ -21,7 +22,7 @@ class Peer(NamedTuple):
     """What is known of a peer before it is imported."""
 
     summary: str
-    abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS, RANKS
+    abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS, RANKS, LITERALS
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
     extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
@@ -114,6 +115,12 @@ PEERS = {
         frozenset({RANKS}),
         ("pykeen", "torch"),
         requirements=(TORCH, "pykeen==1.11.1"),
+    ),
+    "dicee": Peer(
+        "dice-embeddings: numbers from embeddings of links and labels.",
+        frozenset({FILLS, LITERALS}),
+        ("dicee", "torch"),
+        requirements=(TORCH, "dicee==0.3.3", "pandas>=2.2,<3"),
     ),
     "hyperimpute": Peer(
         "HyperImpute: chained equations that choose a model for each column.",

@@ -6,11 +6,13 @@
     table.csv        the columns of the request; an empty field is a missing value
     records.jsonl    in place of the table, for language models: each entity as an object of keys and values
     links.csv        in place of the table, where links are ranked: part (given, asked or known), head, relation and tail
+    triples.csv      in place of the table, where numbers of a graph are asked for: head, relation and tail; beside it
+    numbers.csv      node, attribute and value
 
 and writes
 
     answer.csv       the asked columns of every row where cells are filled; all columns of new rows where rows are drawn;
-                     the rank of the tail and of the head of each asked link
+                     the rank of the tail and of the head of each asked link; the value of each asked number
     answer.jsonl     in place of it, where there were records: a value for each question, null for none
     answer.json      seconds of fitting and filling, what both used, and settings; or the sentence that says what cannot be done
 """
@@ -24,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.peers.usage import CPU, MEMORY, Meter
 
@@ -43,6 +45,15 @@ REQUEST, TABLE, ANSWER, REPORT = "request.json", "table.csv", "answer.csv", "ans
 RECORDS, VALUES, LINKS = "records.jsonl", "answer.jsonl", "links.csv"
 COMPLETE = "complete"  # the task of language models
 RANK = "rank"  # the task of what predicts links
+LITERALS = "literals"  # the task of what predicts the numbers of a graph's nodes
+TRIPLES, NUMBERS = "triples.csv", "numbers.csv"
+
+
+class Graph(NamedTuple):
+    """The triples and the numbers of nodes."""
+
+    triples: pandas.DataFrame  # head, relation, tail
+    numbers: pandas.DataFrame  # node, attribute, value
 
 
 class CannotError(Exception):
@@ -53,7 +64,7 @@ class CannotError(Exception):
 class Request:
     """What is asked of a peer."""
 
-    task: str  # "fill", "sample" or COMPLETE
+    task: str  # "fill", "sample", COMPLETE, RANK or LITERALS
     numbers: list[str]  # names of columns
     labels: list[str]
     seed: int
@@ -69,6 +80,7 @@ class Request:
     weights: str = ""  # the folder of a pretrained model
     entities: int = 0  # where links are ranked: all that may be an end
     relations: int = 0
+    literals: list[tuple[int, int]] = field(default_factory=list)  # asked numbers of a graph: node, attribute
 
     def write(self, folder: Path) -> None:
         """Store it."""
@@ -87,6 +99,12 @@ class Request:
         import pandas
 
         return pandas.read_csv(folder / LINKS)
+
+    def read_graph(self, folder: Path) -> Graph:
+        """The triples and numbers."""
+        import pandas
+
+        return Graph(pandas.read_csv(folder / TRIPLES), pandas.read_csv(folder / NUMBERS))
 
     def read_records(self, folder: Path) -> list[Record]:
         """The entities, as objects of keys and values."""
@@ -184,7 +202,7 @@ def filtered_ranks(
     return ranks
 
 
-Work = Callable[[Request, Any, Clock], tuple[Any, Settings]]  # of a table, links or records: a table or values
+Work = Callable[[Request, Any, Clock], tuple[Any, Settings]]  # of a table, links, records or a graph: a table or values
 
 
 def serve(**works: Work) -> None:
@@ -192,8 +210,8 @@ def serve(**works: Work) -> None:
     folder = Path(sys.argv[1])
     request = Request(**json.loads((folder / REQUEST).read_text("utf-8")))
     are_records = request.task == COMPLETE
-    readers = {COMPLETE: request.read_records, RANK: request.read_links}
-    data = readers.get(request.task, request.read_table)(folder)
+    readers = {COMPLETE: request.read_records, RANK: request.read_links, LITERALS: request.read_graph}
+    data: Any = readers.get(request.task, request.read_table)(folder)
     clock = Clock(request.limit)
     try:
         answer, settings = works[request.task](request, data, clock)

@@ -17,9 +17,23 @@ from benchmarks.masking import Scalar
 from benchmarks.peers import PEERS, module_name
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import CHECKOUT, environment, last_line
-from benchmarks.peers.exchange import ANSWER, COMPLETE, LINKS, RANK, RECORDS, REPORT, TABLE, VALUES, Request
+from benchmarks.peers.exchange import (
+    ANSWER,
+    COMPLETE,
+    LINKS,
+    LITERALS,
+    NUMBERS,
+    RANK,
+    RECORDS,
+    REPORT,
+    TABLE,
+    TRIPLES,
+    VALUES,
+    Request,
+)
 from benchmarks.peers.protocol import Filled, Imputation, PeerError, Ranked, Ranking, Sampled, Sampling
 from benchmarks.peers.records import Records
+from benchmarks.peers.statements import Statements
 from benchmarks.tasks import Answers
 from kbdisk.entity import show
 from kbdisk.schemas.library.tabular import TARGET
@@ -114,6 +128,33 @@ def complete(name: str, imputation: Imputation) -> Filled:
         values = [json.loads(line) for line in (place / VALUES).read_text("utf-8").splitlines()]
     answers: Answers = {
         question.cell: value for question, value in zip(records.questions, values, strict=True) if value is not None
+    }
+    return Filled(answers, report["seconds"], report["settings"], report["usage"])
+
+
+def literals(name: str, imputation: Imputation) -> Filled:
+    """The numbers that a method of knowledge graphs predicts; it fills nothing else."""
+    statements = Statements.of(imputation)
+    if not statements.asked:
+        return Filled({})
+    request = Request(
+        LITERALS, [], [], imputation.seed, imputation.seconds,
+        literals=[(asked.node, asked.attribute) for asked in statements.asked],
+    )  # fmt: skip
+    tables: dict[str, tuple[list[str], Sequence[Sequence[Any]]]] = {
+        TRIPLES: (["head", "relation", "tail"], statements.triples),
+        NUMBERS: (["node", "attribute", "value"], statements.literals),
+    }
+    with tempfile.TemporaryDirectory(prefix="kbdisk-peer-") as folder:
+        place = Path(folder)
+        for file, (header, rows) in tables.items():
+            with (place / file).open("w", encoding="utf-8", newline="") as stream:
+                csv.writer(stream).writerows([header, *rows])
+        report = _ask(name, request, place)
+        with (place / ANSWER).open(encoding="utf-8", newline="") as stream:
+            values = [_value(row["value"]) for row in csv.DictReader(stream)]
+    answers: Answers = {
+        asked.cell: value for asked, value in zip(statements.asked, values, strict=True) if not np.isnan(value)
     }
     return Filled(answers, report["seconds"], report["settings"], report["usage"])
 

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers import PEERS, TEXTS, module_name
+from benchmarks.peers import LITERALS, PEERS, TEXTS, module_name
 from benchmarks.peers.environments import missing, versions
 from benchmarks.peers.protocol import (
     Fill,
@@ -83,5 +83,7 @@ def _function(name: str, task: str) -> Any:
     if PEERS[name].requirements:
         from benchmarks.peers import outside
 
-        return partial(outside.complete if TEXTS in PEERS[name].abilities else getattr(outside, task), name)
+        special = {TEXTS: outside.complete, LITERALS: outside.literals}
+        ways = [ask for ability, ask in special.items() if ability in PEERS[name].abilities]
+        return partial(ways[0] if ways else getattr(outside, task), name)
     return getattr(import_module(module_name(name)), task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kbdisk.entity import SOMEVALUE, Entity, Known, Path, is_gap, walk, without_places
 from kbdisk.schemas.composites import Kind
@@ -19,6 +19,25 @@ MAX_CACHED_PATHS = 100_000  # others are looked up again
 NOT_LOOKED_UP: Path = ("",)  # in the place of a path without a property
 
 
+class Whole(Protocol):
+    """What most passes over many entities do not need of a reading."""
+
+    @property
+    def values(self) -> dict[Path, Any]:
+        """Known values of whole properties, ignored ones included, in the forms of their kinds."""
+
+    @property
+    def entity(self) -> Entity:
+        """The entity."""
+
+
+class Parsed(NamedTuple):
+    """It in memory."""
+
+    values: dict[Path, Any]
+    entity: Entity
+
+
 class Reading(NamedTuple):
     """An entity parsed by the properties of its class."""
 
@@ -29,8 +48,17 @@ class Reading(NamedTuple):
     gaps: list[Path]  # places without a value
     occupied: list[Path]  # properties with something that is no known value: it exists, or does not fit the schema
     absent: list[Path]  # properties known not to exist
-    values: dict[Path, Any]  # known values of whole properties, ignored ones included, in the forms of their kinds
-    entity: Entity
+    whole: Whole
+
+    @property
+    def values(self) -> dict[Path, Any]:
+        """Known values of whole properties, ignored ones included, in the forms of their kinds."""
+        return self.whole.values
+
+    @property
+    def entity(self) -> Entity:
+        """The entity."""
+        return self.whole.entity
 
 
 def read_all(schema: Schema, entities: Iterable[Entity | Reading]) -> Iterator[Reading]:
@@ -46,7 +74,7 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
     entity_class = schema.class_of(entity)
     if entity_class is None:
         return None
-    reading = Reading(schema.id_of(entity), entity_class.name, entity.classes, {}, [], [], [], {}, entity)
+    reading = Reading(schema.id_of(entity), entity_class.name, entity.classes, {}, [], [], [], Parsed({}, entity))
     misfits: list[Misfit] = []
     for path, property, value in schema.applied(entity_class, entity, misfits):
         if value is not None and not isinstance(value, Known):

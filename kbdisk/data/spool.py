@@ -2,7 +2,8 @@
 
 Blocks are pickles. Those are this process's own: a scratch file has no name, so nothing else can have written them. Passes in
 order read each block once. What is no plain value, such as the source that entities were read from, is not written: all items
-that are read back share it.
+that are read back share it. What most passes do not need of a reading, its entity first of all, is in a block of its own, which is
+read when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path as FilePath
-from typing import Any, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
-from kbdisk.data.parse import Reading
+from kbdisk.data.parse import Parsed, Reading
 from kbdisk.data.scratch import disk_errors, scratch_file
-from kbdisk.entity import Coordinate, Date, Entity, Link, Quantity, Text
+from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
 
 MAX_ITEMS_IN_MEMORY = 50_000
 ITEMS_PER_BLOCK = 128
 PLAIN = {type(None), bool, int, float, str, bytes, tuple, list, dict, set, frozenset, Decimal}
-WRITTEN = PLAIN | {Entity, Reading, Link, Text, Date, Quantity, Coordinate}  # types of what is written
+WRITTEN = PLAIN | {Entity, Reading, Parsed, Link, Text, Date, Quantity, Coordinate}  # types of what is written
 
 Item = TypeVar("Item")
 
@@ -41,45 +42,34 @@ class Spool(Sequence[Item]):
     """Items in a scratch file."""
 
     def __init__(self, items: Iterable[Item], folder: FilePath | None = None) -> None:
-        self._file, self._folder = scratch_file(folder), folder
-        weakref.finalize(self, self._file.close)
-        self._shared: list[Any] = []
-        self._numbers: dict[int, int] = {}  # of shared objects, by their identity
-        self._ends = array("q", [0])  # of the blocks in the file
+        file = _File(folder)
+        self._blocks, self._parsed = _Blocks[Item](file), _Blocks[Parsed](file)
         self._length = 0
-        self._block: tuple[int, list[Item]] = -1, []  # the one that was read last, and its number
         remaining = iter(items)
         while block := list(islice(remaining, ITEMS_PER_BLOCK)):
             self._write(block)
 
-    def _write(self, block: list[Item]) -> None:
-        pickled = io.BytesIO()
-        _Pickler(pickled, self._shared, self._numbers).dump(block)
-        with disk_errors(self._folder):
-            self._file.write(pickled.getbuffer())
-            self._file.flush()
-        self._ends.append(self._ends[-1] + len(pickled.getbuffer()))
+    def _write(self, block: Sequence[Any]) -> None:
+        if isinstance(block[0], Reading):
+            self._parsed.append([Parsed(reading.values, reading.entity) for reading in block])
+            block = [tuple(reading)[:-1] for reading in block]
+        self._blocks.append(block)
         self._length += len(block)
 
-    def _read(self, number: int) -> list[Item]:
-        if self._block[0] != number:
-            with disk_errors(self._folder):
-                pickled = self._bytes(self._ends[number], self._ends[number + 1])
-            self._block = number, _Unpickler(io.BytesIO(pickled), self._shared).load()
-        return self._block[1]
-
-    def _bytes(self, start: int, end: int) -> bytes:
-        """A part of the file. Forked processes share the place of a file, so none is kept where the system can do without."""
-        if hasattr(os, "pread"):
-            return os.pread(self._file.fileno(), end - start, start)
-        self._file.seek(start)
-        return self._file.read(end - start)
+    def _read(self, number: int) -> Sequence[Item]:
+        items: list[Any] = self._blocks.read(number)
+        if len(self._parsed) and type(items[0]) is tuple:
+            items[:] = [
+                Reading._make((*fields, SpooledParsed(self._parsed, number, place)))
+                for place, fields in enumerate(items)
+            ]
+        return items
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Item]:
-        for number in range(len(self._ends) - 1):
+        for number in range(len(self._blocks)):
             yield from self._read(number)
 
     @overload
@@ -93,6 +83,37 @@ class Spool(Sequence[Item]):
             raise IndexError(f"expected a place below {len(self)}, got {place}")
         number, within = divmod(place % len(self), ITEMS_PER_BLOCK)
         return self._read(number)[within]
+
+
+class SpooledParsed:
+    """What was parsed for a reading of a spool, read when it is asked for."""
+
+    __slots__ = ("_blocks", "_number", "_place")
+
+    def __init__(self, blocks: _Blocks[Parsed], number: int, place: int) -> None:
+        self._blocks, self._number, self._place = blocks, number, place
+
+    def __eq__(self, other: object) -> bool:
+        return self._item == (other._item if isinstance(other, SpooledParsed) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[type[Parsed], Parsed]:
+        return Parsed, self._item
+
+    @property
+    def values(self) -> dict[Path, Any]:
+        """Known values of whole properties."""
+        return self._item.values
+
+    @property
+    def entity(self) -> Entity:
+        """The entity."""
+        return self._item.entity
+
+    @property
+    def _item(self) -> Parsed:
+        return self._blocks.read(self._number)[self._place]
 
 
 class Selection(Sequence[Item]):
@@ -120,6 +141,64 @@ def selected(items: Sequence[Item], places: Sequence[int], folder: FilePath | No
     """Some items of a sequence; of a spool a spool of their own, as a pass over a few of its items reads all blocks."""
     selection = Selection(items, places)
     return Spool(selection, folder) if isinstance(items, Spool) else selection
+
+
+class _File:
+    """A scratch file without a name, and the objects that its pickles share."""
+
+    def __init__(self, folder: FilePath | None) -> None:
+        self._file, self._folder = scratch_file(folder), folder
+        weakref.finalize(self, self._file.close)
+        self._shared: list[Any] = []
+        self._numbers: dict[int, int] = {}  # of shared objects, by their identity
+        self._size = 0
+
+    def append(self, block: Sequence[Any]) -> tuple[int, int]:
+        """Write a block; where it starts and ends."""
+        pickled = io.BytesIO()
+        _Pickler(pickled, self._shared, self._numbers).dump(block)
+        start = self._size
+        with disk_errors(self._folder):
+            self._file.write(pickled.getbuffer())
+            self._file.flush()
+        self._size += len(pickled.getbuffer())
+        return start, self._size
+
+    def read(self, start: int, end: int) -> list[Any]:
+        """A block."""
+        with disk_errors(self._folder):
+            pickled = self._bytes(start, end)
+        block: list[Any] = _Unpickler(io.BytesIO(pickled), self._shared).load()
+        return block
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        """A part of the file. Forked processes share the place of a file, so none is kept where the system can do without."""
+        if hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), end - start, start)
+        self._file.seek(start)
+        return self._file.read(end - start)
+
+
+class _Blocks(Generic[Item]):
+    """Blocks of items in a file. The one that was read last is in memory."""
+
+    def __init__(self, file: _File) -> None:
+        self._file = file
+        self._places = array("q")  # where each starts and ends
+        self._last: tuple[int, list[Item]] = -1, []  # its number
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    def append(self, block: Sequence[Item]) -> None:
+        """Write a block."""
+        self._places.extend(self._file.append(block))
+
+    def read(self, number: int) -> list[Item]:
+        """A block by its number."""
+        if self._last[0] != number:
+            self._last = number, self._file.read(*self._places[2 * number : 2 * number + 2])
+        return self._last[1]
 
 
 class _Pickler(pickle.Pickler):

@@ -17,20 +17,25 @@ import torch
 from imputations import imputation_of, ratios, related
 
 from benchmarks.judge import scores
-from benchmarks.masking import Cell, Masked
-from benchmarks.peers import FILLS, PEERS, RANKS, SAMPLES, Peer, environments, module_name, outside, registry
+from benchmarks.masking import Cell, Masked, Values
+from benchmarks.peers import FILLS, LITERALS, PEERS, RANKS, SAMPLES, Peer, environments, module_name, outside, registry
 from benchmarks.peers.entity_table import MISSING, EntityTable
 from benchmarks.peers.environments import INSTALLED, Environment, missing
 from benchmarks.peers.exchange import ANSWER, REPORT, REQUEST, TABLE, CannotError, Clock, Request, serve, timed_blocks
 from benchmarks.peers.in_context import WEIGHTS
 from benchmarks.peers.protocol import FILL, FIT, Budget, Imputation, PeerError, Ranking, Sampling, Stopwatch
+from benchmarks.peers.statements import Statements
 from benchmarks.peers.usage import CPU, FORGET, MEMORY
 from benchmarks.tabular_sets import Rows, TabularSet
-from kbdisk.entity import Entity
+from kbdisk.entity import Entity, Link
 from kbdisk.errors import ConfigError, LoadError
 
 CHECKOUT = Path(__file__).parents[2]
-LEARNT = [name for name in registry.able(FILLS) if name != "constant" and not PEERS[name].weights]
+LEARNT = [
+    name
+    for name in registry.able(FILLS)
+    if name != "constant" and not PEERS[name].weights and LITERALS not in PEERS[name].abilities
+]
 IN_THIS_PROCESS = [name for name in LEARNT if not PEERS[name].requirements]
 SECONDS = {"tabularargn": 20.0}  # what trains by the clock; the others end when they are done
 HARD = {"tabularargn"}  # 120 rows are too few for it to beat the constant
@@ -89,6 +94,7 @@ def test_every_row_has_its_file_and_every_file_that_fills_or_samples_has_a_row()
         "command",
         "usage",
         "in_context",
+        "statements",
     }
     assert {f"{file}.py" for file in files} == {*map(file_name, PEERS)} | {f"{file}.py" for file in others}
 
@@ -199,7 +205,13 @@ def rank(request, links, clock):
     return pandas.DataFrame({end: filtered_ranks(links, end, lambda pairs: numpy.tile(often, (len(pairs), 1)))
                              for end in ("tail", "head")}), {"relations": request.relations, "threads": torch.get_num_threads()}
 
-serve(fill=fill, rank=rank)
+def literals(request, graph, clock):
+    clock.end_fit()
+    means = graph.numbers.groupby("attribute")["value"].mean()
+    nodes = {*graph.triples["head"]}
+    return pandas.DataFrame({"value": [means.get(attribute) if node in nodes else None for node, attribute in request.literals]}), {}
+
+serve(fill=fill, rank=rank, literals=literals)
 """
 
 
@@ -248,6 +260,73 @@ def test_a_foreign_peer_ranks_links_with_a_row_and_a_file(foreign, monkeypatch):
     assert ranked.seconds.keys() == {"fit", "fill"}
     with pytest.raises(PeerError, match="expected time to train, got none"):
         registry.rank(foreign, replace(ranking, seconds=0.0))
+
+
+def graph_of(kinds: int, towns: int) -> Imputation:
+    """Towns that link to a country of a kind, whose number is that of the kind; a fifth of the numbers is hidden."""
+    entities = [Entity(f"c{place}", {"kind": Link(f"k{place % kinds}")}, ("Country",)) for place in range(4 * kinds)]
+    for place in range(towns):
+        country = place % len(entities[: 4 * kinds])
+        tree = {"in": [Link(f"c{country}"), Link("planet")], "height": 100.0 * (country % kinds) + place % 7}
+        entities.append(Entity(f"t{place}", tree, ("Town",)))
+    values = Values(entities)
+    hidden = {place for place in range(4 * kinds, len(entities)) if place % 5 == 0}
+    cells = [
+        Cell(place, path, of, scalar)
+        for place in sorted(hidden)
+        for path, of, scalar in values.of(entities[place])
+        if path == ("height",)
+    ]
+    masked = [
+        replace(entity, tree={**entity.tree, "height": None}) if place in hidden else entity
+        for place, entity in enumerate(entities)
+    ]
+    return Imputation.of(Masked(masked, cells), seconds=60.0)
+
+
+def test_a_foreign_peer_predicts_the_numbers_of_a_graph_with_a_row_and_a_file(foreign, monkeypatch):
+    monkeypatch.setitem(PEERS, foreign, PEERS[foreign]._replace(abilities=frozenset({FILLS, LITERALS})))
+    imputation = graph_of(2, 40)
+    filled = registry.fill(foreign, imputation)
+    known = [entity.tree["height"] for entity in imputation.masked.entities if entity.tree.get("height") is not None]
+    assert filled.answers == {cell: pytest.approx(np.mean(known)) for cell in range(len(imputation.masked.cells))}
+
+
+def test_statements_have_a_node_for_each_entity_class_and_label():
+    entities = [
+        Entity("a", {"to": [Link("b"), Link("c")], "size": 2.0, "colour": "red"}, ("X",)),
+        Entity("b", {"colour": "red", "size": None, "parts": [{"n": 1.0}]}),
+    ]
+    cell = Cell(1, ("size",), (("size",), "", "number"), 3.0)
+    statements = Statements.of(Imputation.of(Masked(entities, [cell])))
+    a, x, b, c, red, none = range(6)
+    isa, to, colour = range(3)
+    assert statements.triples == [
+        (a, isa, x),
+        (a, to, b),
+        (a, to, c),
+        (a, colour, red),
+        (b, isa, none),
+        (b, colour, red),
+    ]
+    assert statements.literals == [(a, 0, 2.0), (b, 1, 1.0)]
+    assert statements.asked == [(0, b, 0)]
+
+
+@pytest.mark.slow
+def test_dicee_learns_a_number_that_follows_from_links():
+    skip_if_missing("dicee")
+    imputation = graph_of(3, 300)
+    filled = registry.fill("dicee", imputation)
+    cells = imputation.masked.cells
+    truth = np.array([cell.truth for cell in cells])
+    answers = np.array([filled.answers[place] for place in range(len(cells))])
+    assert abs(answers - truth).mean() < 0.5 * abs(np.median(truth) - truth).mean()
+    assert filled.settings["epochs"] > 0
+    with pytest.raises(PeerError, match="expected time to train, got none"):
+        registry.fill("dicee", replace(imputation, seconds=0.0))
+    with pytest.raises(PeerError, match="expected at least 50 triples and 20 numbers, got fewer"):
+        registry.fill("dicee", graph_of(1, 10))
 
 
 @pytest.mark.slow

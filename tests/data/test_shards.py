@@ -18,7 +18,7 @@ from worlds import PHONES, WORLD, phones, world
 from kbdisk.data import Codec, scratch
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.data.graph import Graph
-from kbdisk.data.parse import Reading
+from kbdisk.data.parse import Parsed, Reading
 from kbdisk.data.shards import GrowingArray
 from kbdisk.entity import Entity
 from kbdisk.errors import SchemaError, WriteError
@@ -91,7 +91,8 @@ def test_what_cannot_be_encoded_is_named_in_every_shard(monkeypatch):
     codec = Codec.fit(schema, things)
     odd = [replace(things[0], tree={"size": "XL"}), *things, replace(things[1], tree={"size": "XS"})]
     readings = [
-        Reading(thing.id, "Thing", ("Thing",), {("size",): thing.tree["size"]}, [], [], [], {}, thing) for thing in odd
+        Reading(thing.id, "Thing", ("Thing",), {("size",): thing.tree["size"]}, [], [], [], Parsed({}, thing))
+        for thing in odd
     ]
     at_once = in_shards_of(monkeypatch, len(odd), codec, readings)
     assert in_shards_of(monkeypatch, 2, codec, readings).unread == at_once.unread
