@@ -43,7 +43,7 @@ from kbdisk.rng import derive_seed
 from kbdisk.schemas.schema import Schema
 from kbdisk.styles.styles import Styles
 from kbdisk.training.data import Data
-from kbdisk.training.loop import Trainer, build
+from kbdisk.training.loop import Trainer, build, shapes_at_any_width
 from kbdisk.training.optimizer import BETAS
 from kbdisk.training.run import Run
 from kbdisk.training.trained import Record, Trained
@@ -82,7 +82,9 @@ def ours(data: Data, run: Run) -> DiSK:
 def plainly(data: Data, run: Run, alike: bool) -> DiSK:
     """A plain loop over a plain network, begun and shown as ours is, or by chances of its own."""
     reference = plain_reference()
-    begun, grown = build(data.codec, run if alike else replace(run, seed=derive_seed(run.seed, 1)))
+    shapes = shapes_at_any_width(data.codec, run.model)
+    begun = build(data.codec, run if alike else replace(run, seed=derive_seed(run.seed, 1)), shapes)
+    grown = shapes.growths(run.model.width, run.model.base)
     model = reference.Reference(data.codec, run.model, run.train.objective == "field-mean", run.train.presence)
     reference.take_weights(model, begun)
     shares = _shares(reference, model, begun, grown)

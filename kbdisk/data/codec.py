@@ -65,14 +65,15 @@ class Codec:
         graph: Graph | None = None,
         hierarchy: Hierarchy | None = None,
         chain_search: ChainSearch = UNLIMITED,
+        unlearnt: Collection[tuple[str, Path]] | None = None,
     ) -> Codec:
         """Fit a codec to training entities, read once. Evidence comes over the links of the graph; without one, of these entities.
 
-        `hierarchy` has the direct superclasses of classes; without one, those that these entities state. `chain_search`
-        limits the search for chains of links, and reports its progress.
+        `hierarchy` has the direct superclasses of classes, and `unlearnt` the paths by class that no property is for; without
+        them, those of these entities. `chain_search` limits the search for chains of links, and reports its progress.
         """
         config = replace(config or CodecConfig())  # adds the defaults of kinds that were added since it was made
-        fitted = fit(schema, entities, config, graph, hierarchy, chain_search)
+        fitted = fit(schema, entities, config, graph, hierarchy, chain_search, unlearnt)
         return cls(
             schema,
             config,
@@ -87,16 +88,20 @@ class Codec:
             fitted.propagation,
         )
 
-    def with_held_out(self, held_out: Iterable[Entity | Reading]) -> Codec:
-        """Itself with counts of the values of held-out entities. It is not fitted to these values."""
-        counts, unlearnt, finder = Counter[tuple[str, Path]](), set(self.unlearnt), Unlearnt(self.schema)
+    def with_held_out(
+        self, held_out: Iterable[Entity | Reading], unlearnt: Collection[tuple[str, Path]] | None = None
+    ) -> Codec:
+        """Itself with counts of the values of held-out entities. It is not fitted to these values.
+
+        `unlearnt` are the paths by class that no property is for; without them, those of these entities are found.
+        """
+        counts, finder = Counter[tuple[str, Path]](), Unlearnt(self.schema)
+        finder.noted |= set(self.unlearnt)
         for reading in read_all(self.schema, held_out):
             counts.update((reading.class_name, pattern(path)) for path in reading.leaves)
-            unlearnt.update(
-                (reading.class_name, path)
-                for path, _ in finder.of(self.schema.classes[reading.class_name], reading.entity)
-            )
-        return replace(self, held_out=dict(counts), unlearnt=frozenset(unlearnt))
+            if unlearnt is None:
+                finder.note(reading.entity)
+        return replace(self, held_out=dict(counts), unlearnt=frozenset(finder.noted | set(unlearnt or ())))
 
     @cached_property
     def index(self) -> Index:

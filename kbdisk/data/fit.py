@@ -134,9 +134,10 @@ def fit(
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
     chain_search: ChainSearch = UNLIMITED,
+    unlearnt: Collection[tuple[str, Path]] | None = None,
 ) -> Fitted:
-    """Fit a codec to entities. Without a hierarchy superclasses are those that these entities state."""
-    gathered = gather(schema, entities, config, graph, hierarchy, chain_search)
+    """Fit a codec to entities. Without a hierarchy superclasses are those that these entities state; likewise `unlearnt` paths."""
+    gathered = gather(schema, entities, config, graph, hierarchy, chain_search, unlearnt)
     pools = gathered.pools
     leaves = {source: pools.leaves[source] for source in gathered.values}
     leaves |= {source: incoming_leaf(str(source.path[0])[1:]) for source in gathered.evidence.sources}
@@ -192,6 +193,7 @@ def gather(
     graph: Graph | None,
     hierarchy: Hierarchy | None = None,
     chain_search: ChainSearch = UNLIMITED,
+    unlearnt: Collection[tuple[str, Path]] | None = None,
 ) -> TrainingValues:
     """The values of entities, each read once. Evidence comes over the links of the graph; without one, of these entities."""
     gathered = TrainingValues(Pools.of(schema, config.pooling))
@@ -201,22 +203,20 @@ def gather(
         config.evidence.outgoing or config.evidence.incoming or config.evidence.several or config.evidence.chains
     )
     receivers: list[tuple[str, str, Mapping[Path, Any]]] = []
-    unlearnt = Unlearnt(schema)
+    finder = Unlearnt(schema)
     stated: dict[str, Collection[str]] = {}
     lists: dict[str, dict[Path, list[Any]]] = {name: {} for name in schema.classes}  # of the values at each path
     counts: dict[str, Counter[Path]] = {name: Counter() for name in schema.classes}
     places: list[tuple[str, Path]] = []  # classes and paths, in the order of the entities
     for reading in read_all(schema, entities):
-        entity = reading.entity
         if hierarchy is None:
-            stated |= hierarchy_of([entity])
+            stated |= hierarchy_of([reading.entity])
+        if unlearnt is None:
+            finder.note(reading.entity)
         gathered.entities[reading.class_name] += 1
         gathered.pattern_sample.add(reading.class_name, reading.leaves)
-        gathered.unlearnt |= {
-            (reading.class_name, path) for path, _ in unlearnt.of(schema.classes[reading.class_name], entity)
-        }
-        if has_links and entity.label:
-            gathered.names[reading.id] = entity.label
+        if has_links and reading.label:
+            gathered.names[reading.id] = reading.label
         of_class = lists[reading.class_name]
         leaves: Mapping[Path, Any] = reading.leaves
         if graph is not None and graph.leaves(reading.id) == leaves:
@@ -233,6 +233,7 @@ def gather(
             receivers.append((reading.id, reading.class_name, leaves))
             if graph is None:
                 linked_entities.add(*receivers[-1])
+    gathered.unlearnt |= finder.noted if unlearnt is None else set(unlearnt)
     for class_name, path in places:
         source = gathered.pools.shared.get(Source(class_name, pattern(path)))
         if source is not None:

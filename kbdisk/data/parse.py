@@ -20,7 +20,7 @@ NOT_LOOKED_UP: Path = ("",)  # in the place of a path without a property
 
 
 class Whole(Protocol):
-    """What most passes over many entities do not need of a reading."""
+    """The entity of a reading and the values of whole properties, which most passes over many entities do not need."""
 
     @property
     def values(self) -> dict[Path, Any]:
@@ -32,7 +32,7 @@ class Whole(Protocol):
 
 
 class Parsed(NamedTuple):
-    """It in memory."""
+    """The same, in memory."""
 
     values: dict[Path, Any]
     entity: Entity
@@ -44,6 +44,7 @@ class Reading(NamedTuple):
     id: str  # by which links find it
     class_name: str
     classes: tuple[str, ...]  # all that the entity states
+    label: str | None
     leaves: dict[Path, Any]  # known values
     gaps: list[Path]  # places without a value
     occupied: list[Path]  # properties with something that is no known value: it exists, or does not fit the schema
@@ -74,7 +75,9 @@ def read(schema: Schema, entity: Entity) -> Reading | None:
     entity_class = schema.class_of(entity)
     if entity_class is None:
         return None
-    reading = Reading(schema.id_of(entity), entity_class.name, entity.classes, {}, [], [], [], Parsed({}, entity))
+    reading = Reading(
+        schema.id_of(entity), entity_class.name, entity.classes, entity.label, {}, [], [], [], Parsed({}, entity)
+    )
     misfits: list[Misfit] = []
     for path, property, value in schema.applied(entity_class, entity, misfits):
         if value is not None and not isinstance(value, Known):
@@ -156,6 +159,19 @@ class Unlearnt:
             for name, entity_class in schema.classes.items()
         }
         self._known: dict[str, dict[Path, Path | None]] = {name: {} for name in schema.classes}
+        self.noted: set[tuple[str, Path]] = set()  # by class
+
+    def note(self, entity: Entity) -> None:
+        """Note the paths of an entity."""
+        entity_class = self.schema.class_of(entity)
+        if entity_class is not None:
+            self.noted.update((entity_class.name, path) for path, _ in self.of(entity_class, entity))
+
+    def noting(self, entities: Iterable[Entity]) -> Iterator[Entity]:
+        """The same entities; the paths of each are noted as it passes."""
+        for entity in entities:
+            self.note(entity)
+            yield entity
 
     def of(self, entity_class: Class, entity: Entity) -> Iterator[tuple[Path, Any]]:
         """Each such path of an entity, without places of lists, with a value there, which may be a gap.

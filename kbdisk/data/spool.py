@@ -13,6 +13,7 @@ import os
 import pickle
 import weakref
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
@@ -34,8 +35,16 @@ Item = TypeVar("Item")
 def spooled(items: Iterable[Item], folder: FilePath | None = None) -> Sequence[Item]:
     """The items as a sequence: few as a list, many as a spool in a folder."""
     remaining = iter(items)
-    first = list(islice(remaining, MAX_ITEMS_IN_MEMORY + 1))
-    return first if len(first) <= MAX_ITEMS_IN_MEMORY else Spool(chain(first, remaining), folder)
+    first = deque(islice(remaining, MAX_ITEMS_IN_MEMORY + 1))
+    if len(first) <= MAX_ITEMS_IN_MEMORY:
+        return list(first)
+    return Spool(chain(_emptied(first), remaining), folder)
+
+
+def _emptied(items: deque[Item]) -> Iterator[Item]:
+    """The items; each leaves the memory when the next one is asked for."""
+    while items:
+        yield items.popleft()
 
 
 class Spool(Sequence[Item]):
@@ -138,9 +147,9 @@ class Selection(Sequence[Item]):
 
 
 def selected(items: Sequence[Item], places: Sequence[int], folder: FilePath | None = None) -> Sequence[Item]:
-    """Some items of a sequence; of a spool a spool of their own, as a pass over a few of its items reads all blocks."""
+    """Some items of a sequence; of a spool a sequence of their own, as a pass over a few of its items reads all blocks."""
     selection = Selection(items, places)
-    return Spool(selection, folder) if isinstance(items, Spool) else selection
+    return spooled(selection, folder) if isinstance(items, Spool) else selection
 
 
 class _File:

@@ -12,6 +12,7 @@ So one learning rate serves every width (Yang and others, Tensor Programs V, the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,16 +44,66 @@ class Growth:
 
 def growths(model: nn.Module, base: nn.Module) -> dict[str, Growth]:
     """name -> growth of each parameter of a model, against a base model that differs in width alone."""
-    shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
+    shapes, base_shapes = shapes_of(model), shapes_of(base)
+    maps = maps_of(model)
+    return {name: _growth(name in maps, shapes[name], base_shapes[name]) for name in shapes}
+
+
+def shapes_of(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """name -> shape of each parameter of a model."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def maps_of(model: nn.Module) -> frozenset[str]:
+    """The names of the parameters that are maps."""
     linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    grown = {}
-    for name, parameter in model.named_parameters():
-        is_map = parameter.dim() == 3 or name in linear or getattr(parameter, IS_SCORED, False)
-        ratios = [
-            size / max(base_size, 1) for size, base_size in zip(parameter.shape, shapes[name], strict=True)
-        ]  # tables may be empty
-        grown[name] = Growth(ratios[-1], ratios[-2] or 1.0) if is_map else Growth()
-    return grown
+    return frozenset(
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.dim() == 3 or name in linear or getattr(parameter, IS_SCORED, False)
+    )
+
+
+def _growth(is_map: bool, shape: Sequence[int], base: Sequence[int]) -> Growth:
+    if not is_map:
+        return Growth()
+    ratios = [size / max(base_size, 1) for size, base_size in zip(shape, base, strict=True)]  # tables may be empty
+    return Growth(ratios[-1], ratios[-2] or 1.0)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes of a model's parameters at any width, from those of two narrow models: each side is linear in the width."""
+
+    width: int  # of the first model; that of the second is twice as much
+    narrow: Mapping[str, Sequence[int]]
+    wider: Mapping[str, Sequence[int]]
+    maps: frozenset[str]
+
+    @classmethod
+    def of(cls, build: Callable[[int], nn.Module], width: int) -> Shapes:
+        """Those of models of so many widths as `build(width)` makes."""
+        narrow = build(width)
+        return cls(width, shapes_of(narrow), shapes_of(build(2 * width)), maps_of(narrow))
+
+    def at(self, width: int) -> dict[str, tuple[int, ...]]:
+        """name -> shape at a width."""
+        return {
+            name: tuple(
+                side + (wider - side) * (width - self.width) // self.width
+                for side, wider in zip(shape, self.wider[name], strict=True)
+            )
+            for name, shape in self.narrow.items()
+        }
+
+    def count(self, width: int) -> int:
+        """The number of parameters at a width."""
+        return sum(math.prod(shape) for shape in self.at(width).values())
+
+    def growths(self, width: int, base: int) -> dict[str, Growth]:
+        """name -> growth of each parameter from a base width to another."""
+        shapes, base_shapes = self.at(width), self.at(base)
+        return {name: _growth(name in self.maps, shapes[name], base_shapes[name]) for name in shapes}
 
 
 @torch.no_grad()

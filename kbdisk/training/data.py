@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import Tensor
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.data.graph import Graph, linking, pattern, targets
-from kbdisk.data.parse import Reading, read, read_all
+from kbdisk.data.parse import Reading, Unlearnt, read, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
 from kbdisk.data.spool import Selection, selected, spooled
@@ -87,16 +88,18 @@ class Data:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
         training: Sequence[Reading] = Selection(readings, parts.training)
         validation = selected(readings, parts.validation, folder)
-        unseen = {reading.id for reading in validation}
-        hierarchy = hierarchy_of(entity for entity in entities if schema.id_of(entity) not in unseen)
         if held_out:
             validation = [*validation, *read_all(schema, held_out)]
+        unseen, finder = {reading.id for reading in validation}, Unlearnt(schema)
+        every = finder.noting(chain(entities, held_out))
+        hierarchy = hierarchy_of(entity for entity in every if schema.id_of(entity) not in unseen)
         schema, training, validation = with_scales(schema, training, validation, folder)
         known = Graph.read(schema, training)
         chain_search = ChainSearch(
             None if run.train.seconds is None else int(CHAIN_GROUPS_PER_SECOND * run.train.seconds), report
         )
-        codec = Codec.fit(schema, training, run.codec, known, hierarchy, chain_search).with_held_out(validation)
+        codec = Codec.fit(schema, training, run.codec, known, hierarchy, chain_search, finder.noted)
+        codec = codec.with_held_out(validation, finder.noted)
         if all(slot.fixed for slot in codec.slots):
             raise SchemaError("the schema", _nothing_to_learn(codec))
         complete = codec.encode(training, graph=known, folder=folder)

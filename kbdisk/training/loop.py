@@ -59,14 +59,18 @@ PIECE_SEED = 1 << 32  # mixed with the seeds of dropout, for a piece of a chunk
 LABEL_VALUES_SHARE = 0.5  # of the values that training read: the most that are read to match label frequencies
 
 
-def build(codec: Codec, run: Run) -> tuple[DiSK, dict[str, mup.Growth]]:
+def shapes_at_any_width(codec: Codec, model: ModelConfig) -> mup.Shapes:
+    """The shapes of a network's parameters at any width. It need not be made for that."""
+    heads = math.lcm(model.heads, *(getattr(settings, "heads", 1) for settings in codec.config.kinds.values()))
+    return mup.Shapes.of(lambda width: DiSK(codec, replace(model, width=width)), heads)
+
+
+def build(codec: Codec, run: Run, shapes: mup.Shapes) -> DiSK:
     """A network before its first step; the same for the same seed."""
     torch.manual_seed(run.seed)
     network = DiSK(codec, run.model)
-    base = DiSK(codec, replace(run.model, width=run.model.base, heads=1))
-    grown = mup.growths(network, base)
-    mup.shrink_readouts(network, grown)
-    return network, grown
+    mup.shrink_readouts(network, shapes.growths(run.model.width, run.model.base))
+    return network
 
 
 class Trainer:
@@ -90,12 +94,13 @@ class Trainer:
         self.codec = data.codec
         self.tokens, self.held_out = data.training.to(device), data.validation.to(device)
         self.is_continued = start is not None and len(self.held_out) > 0
-        check_memory(data.codec, run.model, device)
-        network, grown = build(data.codec, run)
+        self.shapes = shapes_at_any_width(data.codec, run.model)
+        check_memory(self.shapes, run.model.width, device)
+        network = build(data.codec, run, self.shapes)
         if start is not None:
             network.load_state_dict(start.state_dict())
         self.network = network.to(device)
-        self.optimizer = build_optimizer(self.network, data.codec, run, grown)
+        self.optimizer = build_optimizer(self.network, run, self.shapes)
         self.shares = [group["lr"] for group in self.optimizer.param_groups]
         least = min_entities(len(self.tokens), len(self.tokens.slot))
         chunks = self.config.parts if device.type == "cpu" else 1
@@ -289,7 +294,7 @@ class Trainer:
         """
         if may_shrink:
             self.run = replace(self.run, model=replace(self.run.model, width=SILENT_WIDTH))
-            network, _ = build(self.codec, self.run)
+            network = build(self.codec, self.run, self.shapes)
             network.zero_readouts()
             self.network = network.to(self.device).eval()
         if self.config.seconds is not None:
@@ -533,19 +538,19 @@ OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # in torch's mes
 MEMORY_SHARE = 0.9  # of a machine's memory: the rest is for data, activations and other processes
 
 
-def check_memory(codec: Codec, model: ModelConfig, device: torch.device) -> None:
-    """ConfigError where a network and its training state do not fit into memory."""
+def check_memory(shapes: mup.Shapes, width: int, device: torch.device) -> None:
+    """ConfigError where a network of some width and its training state do not fit into memory."""
     memory = _memory()
     if device.type != "cpu" or memory is None:
         return
-    available, count = int(MEMORY_SHARE * memory), count_parameters(codec, model)
+    available, count = int(MEMORY_SHARE * memory), shapes.count(width)
     needed = COPIES * count * torch.finfo(torch.float32).bits // 8
     if needed > available:
         problem = (
             f"expected a network that can be trained in {_gigabytes(available)} of memory, got {count / 1e6:,.0f} million "
             f"parameters, which need {_gigabytes(needed)}. Give a smaller width, or the default preset."
         )
-        raise ConfigError(f"model.width = {model.width}", problem)
+        raise ConfigError(f"model.width = {width}", problem)
 
 
 @contextmanager
@@ -559,19 +564,6 @@ def within_memory(batch: int, width: int) -> Iterator[None]:
             raise
         problem = f"expected a step that fits into memory, got one of {batch:,} entities at width {width}"
         raise TrainingError("train", f"{problem}. Lower train.batch or model.width.") from error
-
-
-def count_parameters(codec: Codec, model: ModelConfig) -> int:
-    """The number of parameters, extrapolated from three narrow networks: it is quadratic in the width."""
-    least = math.lcm(model.heads, *(getattr(settings, "heads", 1) for settings in codec.config.kinds.values()))
-    single, double, triple = (_count(codec, replace(model, width=times * least)) for times in (1, 2, 3))
-    times = model.width // least
-    slope, curvature = double - single, triple - 2 * double + single
-    return single + (times - 1) * slope + (times - 1) * (times - 2) // 2 * curvature
-
-
-def _count(codec: Codec, model: ModelConfig) -> int:
-    return sum(parameter.numel() for parameter in DiSK(codec, model).parameters())
 
 
 def _memory() -> int | None:

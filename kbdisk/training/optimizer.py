@@ -10,15 +10,13 @@ G  maps of a stack   r c  rows and columns of a piece   n  pieces
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kbdisk.data import Codec
 from kbdisk.errors import ConfigError
 from kbdisk.model import mup
 from kbdisk.model.network import DiSK
@@ -124,13 +122,13 @@ def _newton_schulz(x: Tensor) -> Tensor:
 BETAS = (0.9, 0.98)
 
 
-def build_optimizer(network: DiSK, codec: Codec, run: Run, growths: Mapping[str, mup.Growth]) -> AdamW:
+def build_optimizer(network: DiSK, run: Run, shapes: mup.Shapes) -> AdamW:
     """The optimizer of a run; the rate of each group is a factor of the run's."""
     decay, width = run.train.decay, run.model.width
+    growths = shapes.growths(width, run.model.base)
     if run.train.optimizer == "adamw":
         return AdamW(mup.parameter_groups(network, growths, 1.0, decay), BETAS)
-    wider = mup.growths(DiSK(codec, replace(run.model, width=2 * width)), network)
-    hidden = frozenset(name for name, growth in wider.items() if growth.hidden)
+    hidden = frozenset(name for name, growth in shapes.growths(2 * width, width).items() if growth.hidden)
     groups = mup.parameter_groups(network, growths, 1.0, decay, apart=hidden)
     between_widths = [parameter for name, parameter in network.named_parameters() if name in hidden]
     return Muon(

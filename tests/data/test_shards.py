@@ -91,7 +91,7 @@ def test_what_cannot_be_encoded_is_named_in_every_shard(monkeypatch):
     codec = Codec.fit(schema, things)
     odd = [replace(things[0], tree={"size": "XL"}), *things, replace(things[1], tree={"size": "XS"})]
     readings = [
-        Reading(thing.id, "Thing", ("Thing",), {("size",): thing.tree["size"]}, [], [], [], Parsed({}, thing))
+        Reading(thing.id, "Thing", ("Thing",), None, {("size",): thing.tree["size"]}, [], [], [], Parsed({}, thing))
         for thing in odd
     ]
     at_once = in_shards_of(monkeypatch, len(odd), codec, readings)

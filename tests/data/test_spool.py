@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from decimal import Decimal
 
@@ -18,6 +19,9 @@ from kbdisk.entity import NOVALUE, SOMEVALUE, Coordinate, Date, Entity, Link, Qu
 from kbdisk.experts.queries import usual_amounts
 from kbdisk.loaders import load
 from kbdisk.metrics import Constants
+from kbdisk.schemas.kinds import Number
+from kbdisk.schemas.property import Property
+from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.checkpoint import fingerprint
 from kbdisk.training.data import Data, split
 from kbdisk.training.presence import lacking_together
@@ -37,6 +41,8 @@ VALUES = (
 TREES = st.dictionaries(
     st.text(), st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3), max_leaves=5), max_size=4
 )
+
+SCHEMA = Schema({"A": Class("A", {("x",): Property(Number())})})
 
 
 @given(st.lists(TREES, max_size=5), st.integers(0, 300))
@@ -89,11 +95,31 @@ def test_a_selection_has_the_items_at_its_places(items, data):
     assert list(selection[1:]) == [items[place] for place in places][1:]
 
 
-def test_what_is_selected_from_a_spool_is_a_spool():
-    assert list(selected(list("abcd"), [1, 3])) == ["b", "d"]
-    some = selected(Spool("abcd"), [1, 3])
-    assert isinstance(some, Spool)
-    assert list(some) == ["b", "d"]
+def test_what_is_selected_from_a_spool_is_a_list_or_a_spool_of_its_own(monkeypatch):
+    places = [1, 3]
+    assert isinstance(selected(list("abcd"), places), Selection)
+    assert selected(Spool("abcd"), places) == ["b", "d"]
+    monkeypatch.setattr(spool, "MAX_ITEMS_IN_MEMORY", 1)
+    many = selected(Spool("abcd"), places)
+    assert isinstance(many, Spool)
+    assert list(many) == ["b", "d"]
+
+
+def test_the_entity_of_a_reading_is_read_when_it_is_asked_for(monkeypatch):
+    readings = list(read_all(SCHEMA, [Entity(f"e{n}", {"x": n}, ("A",), label=f"name {n}") for n in range(300)]))
+    spooled_readings = Spool(readings)
+    assert list(spooled_readings) == readings
+    assert pickle.loads(pickle.dumps(spooled_readings[7].whole)) == readings[7].whole
+    read = spool._File.read
+    sizes = []
+    monkeypatch.setattr(
+        spool._File, "read", lambda file, start, end: sizes.append(end - start) or read(file, start, end)
+    )
+    assert [reading.label for reading in spooled_readings] == [f"name {n}" for n in range(300)]
+    light = sum(sizes)
+    sizes.clear()
+    assert [reading.entity.tree["x"] for reading in spooled_readings] == list(range(300))
+    assert sum(sizes) > 1.5 * light
 
 
 def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):

@@ -25,7 +25,7 @@ from kbdisk.schemas.kinds import Category, Link, Number, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.training.data import Data
-from kbdisk.training.loop import build
+from kbdisk.training.loop import build, shapes_at_any_width
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 from kbdisk.training.validation import Progress
@@ -72,7 +72,7 @@ def tokens():
     known = entities(*(thing(i) for i in range(30)))
     run = tiny_run(nearest=8)
     data = Data.prepare(schema(), known, run)
-    return data, build(data.codec, run)[0]
+    return data, build(data.codec, run, shapes_at_any_width(data.codec, run.model))
 
 
 def asked(data, batch, rounds: int = 0) -> list[Hidden]:

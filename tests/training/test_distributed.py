@@ -24,7 +24,7 @@ from models import phones, run_file, tiny_run
 from kbdisk.errors import ConfigError, SchemaError, TrainingError
 from kbdisk.training.data import Data
 from kbdisk.training.distributed import ProcessEnded, Processes
-from kbdisk.training.loop import Trainer, build
+from kbdisk.training.loop import Trainer, build, shapes_at_any_width
 from kbdisk.training.train import train
 
 CPU = torch.device("cpu")
@@ -189,7 +189,9 @@ def test_process_0_has_the_model_of_one_process_and_the_others_end(seconds, size
     first, *others = in_processes(size, trained_weights, run)
     assert [(other.type, other.status) for other in others] == [(ProcessEnded, 0)] * (size - 1)
     alone = trained_weights(Processes(), run)
-    start = [weight.detach().numpy() for weight in build(Data.prepare(*phones(), run).codec, run)[0].parameters()]
+    codec = Data.prepare(*phones(), run).codec
+    untrained = build(codec, run, shapes_at_any_width(codec, run.model))
+    start = [weight.detach().numpy() for weight in untrained.parameters()]
     assert distance(alone, first) < 0.01 * distance(alone, start)  # optimizers enlarge rounding of tiny gradients
 
 

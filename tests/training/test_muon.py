@@ -10,7 +10,7 @@ from torch import nn
 from kbdisk.model.optimizers import AdamW
 from kbdisk.training import optimizer
 from kbdisk.training.data import Data
-from kbdisk.training.loop import build
+from kbdisk.training.loop import build, shapes_at_any_width
 from kbdisk.training.optimizer import MUON_RATE, ORTHOGONAL, Muon, build_optimizer, orthogonalize
 
 
@@ -92,8 +92,9 @@ def test_it_finds_the_map_that_data_come_of():
 def test_maps_between_widths_are_turned_and_nothing_else_is():
     run = tiny_run()
     data = Data.prepare(*phones(), run)
-    network, grown = build(data.codec, run)
-    found = build_optimizer(network, data.codec, run, grown)
+    shapes = shapes_at_any_width(data.codec, run.model)
+    network = build(data.codec, run, shapes)
+    found = build_optimizer(network, run, shapes)
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     mine = {names[id(one)] for group in found.param_groups if group.get(ORTHOGONAL) for one in group["params"]}
     every = [names[id(one)] for group in found.param_groups for one in group["params"]]
@@ -114,7 +115,8 @@ def test_maps_between_widths_are_turned_and_nothing_else_is():
 def test_adamw_alone_turns_nothing():
     run = tiny_run(optimizer="adamw")
     data = Data.prepare(*phones(), run)
-    network, grown = build(data.codec, run)
-    found = build_optimizer(network, data.codec, run, grown)
+    shapes = shapes_at_any_width(data.codec, run.model)
+    network = build(data.codec, run, shapes)
+    found = build_optimizer(network, run, shapes)
     assert type(found) is AdamW
     assert not any(group.get(ORTHOGONAL) for group in found.param_groups)
