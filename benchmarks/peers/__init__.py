@@ -120,7 +120,7 @@ PEERS = {
         "dice-embeddings: numbers from embeddings of links and labels.",
         frozenset({FILLS, LITERALS}),
         ("dicee", "torch"),
-        requirements=(TORCH, "dicee==0.3.3", "pandas>=2.2,<3"),
+        requirements=(TORCH, "dicee==0.3.3", "pandas>=2.2,<3", "pyarrow<22", "rdflib"),  # it does not name the last two
     ),
     "hyperimpute": Peer(
         "HyperImpute: chained equations that choose a model for each column.",

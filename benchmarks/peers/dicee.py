@@ -2,6 +2,8 @@
 
 Keci, the package's default model, embeds the nodes by their triples (KvsAll); then its network of literals learns each number from
 the embedding of its node. A first epoch of each, which is thrown away, says how many epochs the time suffices for.
+
+The package fetches a tokenizer of texts from the net when it opens a graph, also where no text is read; here it gets an empty one.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
+import tiktoken
 from dicee import KGE
 from dicee.config import Namespace
 from dicee.executer import Execute
@@ -37,6 +41,7 @@ def literals(request: Request, graph: Graph, clock: Clock) -> tuple[pandas.DataF
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     set_threads()
+    tiktoken.get_encoding = lambda name: SimpleNamespace(n_vocab=0, encode=lambda text: [0])
     with tempfile.TemporaryDirectory(prefix="kbdisk-dicee-") as folder, _silent():
         place = Path(folder)
         _named(graph.triples, "ere").to_csv(place / "train.txt", sep="\t", header=False, index=False)
