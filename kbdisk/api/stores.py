@@ -311,17 +311,10 @@ class RemoteFiles:
     @contextlib.contextmanager
     def _copied(self, name: str) -> Iterator[str]:
         """A name in a temporary folder. Messages have that of the store in its place."""
-        with tempfile.TemporaryDirectory(prefix="kbdisk-") as folder, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", KBDiskWarning)
+        with tempfile.TemporaryDirectory(prefix="kbdisk-") as folder:
             local = os.path.join(folder, os.path.basename(name))  # noqa: PTH118, PTH119
-            try:
+            with _renaming(local, name):
                 yield local
-            except KBDiskError as error:
-                error.args = tuple(str(part).replace(local, name) for part in error.args)
-                error.where = error.where.replace(local, name)
-                raise
-        for warning in caught:
-            warnings.warn(str(warning.message).replace(local, name), warning.category, stacklevel=4)
 
     def send(self, local: str, name: str) -> None:
         """Send a file, all or not at all."""
@@ -352,3 +345,20 @@ class RemoteFiles:
         except Exception as error:
             text = " ".join(str(error).split()) or type(error).__name__
             raise kind(name, f"{problem}: {text}.") from error
+
+
+@contextlib.contextmanager
+def _renaming(local: str, name: str) -> Iterator[None]:
+    """Errors and warnings within it name the file of the store in the place of its copy."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", KBDiskWarning)
+            yield
+    except KBDiskError as error:
+        error.args = tuple(str(part).replace(local, name) for part in error.args)
+        error.where = error.where.replace(local, name)
+        raise
+    finally:
+        for warning in caught:
+            warnings.warn(str(warning.message).replace(local, name), warning.category, stacklevel=4)
