@@ -362,7 +362,9 @@ def _open(path: Path, name: str) -> BinaryIO:
     try:
         return path.open("rb", buffering=BUFFER)
     except FileNotFoundError:
-        hint = " Files of a store are completed one by one, into a folder (--out done/)." if "://" in name else ""
+        hint = (
+            " A file of a store: copy it to this machine, or complete it as one of many files." if "://" in name else ""
+        )
         raise LoadError(name, f"no such file.{hint}") from None
     except OSError as error:
         raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from error

@@ -10,14 +10,17 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
 from crash.processes import command, status
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from test_bulk import SHARDS, completed_alone, contents, write_shards
 
 import kbdisk
+from kbdisk.api.stores import RemoteFiles
 from kbdisk.errors import ConfigError, KBDiskWarning, LoadError, WriteError
 
 DONE = "memory://kb/done/"
@@ -51,7 +54,7 @@ def stored(folder: str = DONE) -> dict[str, bytes]:
 
 
 def shard(name: str) -> str:
-    return f"memory:///kb/shards/{name}"
+    return f"memory://kb/shards/{name}"
 
 
 @pytest.mark.parametrize("sources", [STORED, "shards/*.jsonl"])
@@ -100,42 +103,128 @@ def test_a_target_that_was_edited_in_a_store_is_refused(place):
         complete_shards(STORED, DONE)
 
 
-def test_a_job_that_was_killed_while_it_wrote_to_a_store_goes_on(place):
+def test_provenance_beside_a_shard_goes_along(place):
+    shutil.copytree("shards", "again")
+    kbdisk.complete_shards(
+        "shards/00.jsonl", "again", model="phones.kbdisk", force=True, fill="all", min_confidence=0.0
+    )
+    assert Path("again/00.jsonl.provenance.jsonl").stat().st_size
+    for file in Path("again").glob("0*"):
+        put(f"memory://kb/again/{file.name}", file.read_bytes())
+    complete_shards("memory://kb/again/*.jsonl", DONE)
+    kbdisk.complete_shards("again/*.jsonl", "local", model="phones.kbdisk")
+    assert stored() == contents("local")
+
+
+def test_a_job_that_was_killed_while_it_sent_a_target_goes_on(place, monkeypatch):
     whole = completed_alone(place)
-    store = f"file://{place}/stored"
     done = Path("stored/done")
     done.parent.mkdir()
-    arguments = ["complete", "shards/*.jsonl", "--model", "phones.kbdisk", "--out", f"{store}/done/", "-q"]
-    child = command(*arguments, log=place / "log")
-    record = done / ".kbdisk-job" / "00.jsonl.json"
-    while not record.exists():
+    arguments = [
+        "complete",
+        "shards/*.jsonl",
+        "--model",
+        "phones.kbdisk",
+        "--out",
+        f"file://{place}/stored/done/",
+        "-q",
+    ]
+    send = LocalFileSystem.put_file
+
+    def send_half(files, local, name, **options):
+        if name.endswith("/.01.jsonl.kbdisk-part"):
+            Path(name.removeprefix("file://")).write_bytes(Path(local).read_bytes()[:10])
+            time.sleep(3600)
+        send(files, local, name, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFileSystem, "put_file", send_half)
+        child = command(*arguments, log=place / "log")
+    half = done / ".01.jsonl.kbdisk-part"
+    while not half.exists() or half.stat().st_size < 10:
         assert os.waitpid(child, os.WNOHANG) == (0, 0), Path("log").read_text()
-        time.sleep(0.001)
+        time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     assert status(child) == -signal.SIGKILL
-    for file in done.iterdir():
-        assert file.is_dir() or file.read_bytes() == whole[file.name]
+    first = contents(done)
+    assert sorted(first) == ["00.jsonl", "00.jsonl.provenance.jsonl", "01.jsonl.provenance.jsonl"]
+    assert all(whole[name] == content for name, content in first.items())
     assert status(command(*arguments, log=place / "log")) == 0, Path("log").read_text()
-    assert {name: content for name, content in contents(done).items() if name in whole} == whole
+    assert contents(done) == whole
+    assert not half.exists()
 
 
 def test_a_target_that_could_not_be_sent_is_not_there_and_others_are(place, monkeypatch):
     whole = completed_alone(place)
-    send = shutil.copyfileobj
+    Path("stored").mkdir()
+    out = f"file://{place}/stored/done/"
+    send = LocalFileSystem.put_file
 
-    def fail(source, target):
-        if Path(source.name).name == "01.jsonl":
-            target.write(source.read(10))
+    def fail(files, local, name, **options):
+        if "01.jsonl.kbdisk" in name:
+            Path(name.removeprefix("file://")).write_bytes(b"half")
             raise RuntimeError("quota\nexceeded")
-        send(source, target)
+        send(files, local, name, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr("kbdisk.api.stores.shutil.copyfileobj", fail)
-        [failed] = complete_shards(STORED, DONE).failed
-    assert failed.problem == f"{DONE}01.jsonl: cannot be written: quota exceeded."
-    assert stored() == {name: content for name, content in whole.items() if name != "01.jsonl"}
+        patched.setattr(LocalFileSystem, "put_file", fail)
+        [failed] = complete_shards(STORED, out).failed
+    assert failed.problem == f"{out}01.jsonl: cannot be written: quota exceeded."
+    there = {file.name for file in Path("stored/done").iterdir() if file.is_file()}
+    assert there == {name for name in whole if name != "01.jsonl"}
+    assert len(complete_shards(STORED, out).done) == 1
+    assert contents("stored/done") == whole
+
+
+def test_a_store_that_does_not_answer_has_nothing_replaced(place, monkeypatch):
+    put(f"{DONE}00.jsonl", b"somebody else's")
+
+    def info(files, path, **options):
+        raise PermissionError("denied")
+
+    monkeypatch.setattr(MemoryFileSystem, "info", info)
+    with pytest.raises(LoadError, match=f"{DONE}.*: cannot be read: denied"):
+        complete_shards("shards/*.jsonl", DONE)
+    assert MemoryFileSystem().cat_file("/kb/done/00.jsonl") == b"somebody else's"
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "path_of_pattern", "url"),
+    [
+        ("/data/a.nt", "sftp://user@host/data/*", "/data/*", "sftp://user@host/data/a.nt"),
+        ("kb/a.nt", "s3://kb/*", "kb/*", "s3://kb/a.nt"),
+        ("c/a.nt", "abfs://c@account.example/*", "c/*", "abfs://c/a.nt"),
+    ],
+)
+def test_names_keep_the_host_of_a_pattern(path, pattern, path_of_pattern, url):
+    files = SimpleNamespace(
+        _strip_protocol=lambda name: path_of_pattern, unstrip_protocol=lambda path: f"abfs://{path}"
+    )
+    assert RemoteFiles(files, "any")._url(path, pattern) == url
+
+
+def test_a_source_that_changes_while_it_is_completed_is_not_taken_for_done(place, monkeypatch):
+    get = MemoryFileSystem.get_file
+
+    def get_and_change(files, name, local, **options):
+        get(files, name, local, **options)
+        if name.endswith("00.jsonl"):
+            put(shard("00.jsonl"), Path(local).read_bytes().replace(b"Motorola", b"motorola"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "get_file", get_and_change)
+        complete_shards(shard("00.jsonl"), DONE)
+    with pytest.raises(WriteError, match="as it was before a change"):
+        complete_shards(shard("00.jsonl"), DONE)
+
+
+def test_several_processes_need_one_time_in_a_store(place, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
     assert len(complete_shards(STORED, DONE).done) == 1
-    assert stored() == whole
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    with pytest.raises(ConfigError, match="SOURCE_DATE_EPOCH: expected the time of the job"):
+        complete_shards(STORED, DONE)
 
 
 def test_messages_name_the_files_of_the_store(place):
@@ -158,9 +247,9 @@ def test_messages_name_the_files_of_the_store(place):
         (
             "shards/*",
             f"file://{Path(__file__).parent}/none/done/",
-            "none/done/: cannot be made: no such folder or bucket.",
+            "none/done/: cannot be made: no such file, folder or bucket.",
         ),
-        ("nosuch://kb/*", DONE, r"nosuch://kb/\*: expected a store that fsspec knows: Protocol not known: nosuch\."),
+        ("nosuch://kb/*", DONE, r"nosuch://kb/\*: cannot be opened: Protocol not known: nosuch\."),
         ("https://example.org/a", DONE, "expected a file, as each shard is read again where a job goes on."),
     ],
 )
@@ -181,15 +270,13 @@ def test_a_shard_that_vanished_since_it_was_listed_is_one_line(place, monkeypatc
 
     monkeypatch.setattr(MemoryFileSystem, "glob", glob)
     assert [result.problem for result in complete_shards(STORED, DONE).failed] == [
-        f"{shard('02.jsonl')}: no such file."
+        f"{shard('02.jsonl')}: cannot be read: no such file, folder or bucket."
     ]
 
 
 def test_packages_that_are_not_installed_are_named(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(
-        ConfigError, match=r"s3://kb/\*: a package that fsspec needs for s3:// is not installed: .*s3fs"
-    ):
+    with pytest.raises(ConfigError, match=r"s3://kb/\*: the package of s3:// is not installed: .*s3fs"):
         complete_shards("s3://kb/*", "done")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(ConfigError, match=r"Run: pip install 'kbdisk\[remote\]'"):

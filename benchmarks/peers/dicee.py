@@ -1,7 +1,8 @@
 """dice-embeddings: numbers from embeddings of the graph (package dicee). Runs in an environment of its own.
 
 Keci, the package's default model, embeds the nodes by their triples (KvsAll); then its network of literals learns each number from
-the embedding of its node. A first epoch of each, which is thrown away, says how many epochs the time suffices for.
+the embedding of its node. Runs of one epoch, one and two say how many epochs of the embeddings the time suffices for, and a run
+of one says it of the numbers.
 
 The package fetches a tokenizer of texts from the net when it opens a graph, also where no text is read; here it gets an empty one.
 """
@@ -65,16 +66,16 @@ def _named(table: pandas.DataFrame, letters: str) -> pandas.DataFrame:
 
 def _embedded(place: Path, clock: Clock, seed: int) -> tuple[KGE, int]:
     """The embeddings after as many epochs as their share of the time allows, and their number."""
-    before = clock.elapsed
-    model, epochs = _trained(place, 1, seed), 1
-    a_run = clock.elapsed - before
-    model_of_two = _trained(place, 2, seed)
-    an_epoch = max(clock.elapsed - before - 2 * a_run, 1e-3)
-    left = EMBEDDING_SHARE * clock.limit - clock.elapsed - a_run
+    _trained(place, 1, seed)  # what is done once is not timed
+    begun = clock.elapsed
+    _trained(place, 1, seed)
+    between = clock.elapsed
+    model = _trained(place, 2, seed)
+    of_one, of_two = between - begun, clock.elapsed - between
+    an_epoch = max(of_two - of_one, of_two / 4)
+    left = EMBEDDING_SHARE * clock.limit - clock.elapsed - of_one
     affordable = int(min(left / an_epoch, MAX_EPOCHS)) if clock.limit < float("inf") else MAX_EPOCHS
-    if affordable > 2:
-        return _trained(place, affordable, seed), affordable
-    return (model_of_two, 2) if affordable == 2 else (model, epochs)
+    return (_trained(place, affordable, seed), affordable) if affordable > 2 else (model, 2)
 
 
 def _trained(place: Path, epochs: int, seed: int) -> KGE:

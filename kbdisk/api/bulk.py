@@ -262,7 +262,7 @@ def complete_shard(
 ) -> ShardResult:
     """Complete a shard, and record it. Whoever calls this holds the lock of the target."""
     sources, targets = store_of(shard.source), store_of(shard.target)
-    with sources.fetched(shard.source) as source, targets.staged(shard.target) as target:
+    with sources.fetched(shard.source) as (source, stamp), targets.staged(shard.target) as target:
         kb = load(source, **job.reading)
         format = target_format([kb], target, None)
         refuse_long_names(target)
@@ -270,7 +270,6 @@ def complete_shard(
         WritePlan.for_items(kb, target, format=format, only_new=False, insert=job.insert)
         targets.make_folder(os.path.dirname(shard.record))  # noqa: PTH120
         targets.write(shard.record, dump_json({"settings": job.settings}))
-        stamp = sources.stamp(shard.source, source)
         modelled = ModelledSource.by_model([kb], model, job.choices.only)
         modelled = replace(modelled, folder=job.model, model_hash=model_hash)
         completed = Completed.of(modelled, job.choices, shapes=shapes, every_gap=False, time=job.time, at_once=False)
@@ -340,6 +339,7 @@ def complete_shards(
     if shapes is not None:
         read_constraints(os.fspath(shapes), report or (lambda line: None))
     settings = _settings(model, chosen, reading or {}, shapes, insert)
+    processes = Processes.of_environment() if engine == "local" else Processes()
     folder = os.fspath(out)
     for name in (folder, _joined(folder, RECORDS)):
         store_of(name).make_folder(name)
@@ -352,11 +352,10 @@ def complete_shards(
         force,
         device,
         settings,
-        _time_of(folder, settings),
+        _shared_time(processes, folder, settings),
     )
     for shard in shards:
         job.finished(shard)  # refuses what may not be replaced, before any work
-    processes = Processes.of_environment() if engine == "local" else Processes()
     mine = processes.part(shards)
     results: dict[str, ShardResult] = {}
     if progress is not None:
@@ -425,6 +424,19 @@ def _as_plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
     return sorted(value, key=repr) if isinstance(value, set | frozenset) else str(value)
+
+
+def _shared_time(processes: Processes, folder: str, settings: Mapping[str, Any]) -> str:
+    """The time of the job, the same in all processes. In a folder the lock of its file sees to that."""
+    if not is_url(folder) or processes.size == 1:
+        return _time_of(folder, settings)
+    if processes.can_connect:
+        with processes.connected():
+            return processes.share(lambda: _time_of(folder, settings))
+    if not os.environ.get("SOURCE_DATE_EPOCH"):
+        problem = "expected the time of the job, a number of seconds, as a store has no locks and several processes begin at once. Set it."
+        raise ConfigError("SOURCE_DATE_EPOCH", problem)
+    return _time_of(folder, settings)
 
 
 def _time_of(folder: str, settings: Mapping[str, Any]) -> str:

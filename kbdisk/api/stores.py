@@ -3,6 +3,8 @@
 Files of a store are fetched into a temporary folder, and what is written there is sent. `kbdisk.loaders` and the writers see
 files of this machine alone, and messages name the files of the store.
 
+A job is done by several processes, and goes on after a kill, in a store as in a folder. But a store has no locks.
+
 fsspec comes with `pip install 'kbdisk[remote]'`, and the package of a store beside it: s3fs, gcsfs, adlfs, ...
 """
 
@@ -13,17 +15,19 @@ import glob
 import hashlib
 import os
 import re
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import IO, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from kbdisk.atomic import write_bytes
+from kbdisk.completion.answers import REVIEWED
 from kbdisk.errors import ConfigError, KBDiskError, KBDiskWarning, LoadError, WriteError
+from kbdisk.loaders.files import SIDECAR
 from kbdisk.locks import locked
+from kbdisk.printable import printable
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -82,10 +86,10 @@ class Store(Protocol):
         """Whether a file is as it was when a stamp was read."""
 
     def stamp(self, name: str, local: str) -> FileStamp:
-        """The stamp of a file; `local` is the file of this machine with its content."""
+        """The stamp of a file that was sent; `local` is the file of this machine with its content."""
 
-    def fetched(self, name: str) -> contextlib.AbstractContextManager[str]:
-        """A file of this machine with the content of a file."""
+    def fetched(self, name: str) -> contextlib.AbstractContextManager[tuple[str, FileStamp]]:
+        """A file of this machine with the content of a file, beside what kbdisk has written beside it; and its stamp."""
 
     def staged(self, name: str) -> contextlib.AbstractContextManager[str]:
         """The name of a file of this machine that is written and then sent."""
@@ -161,9 +165,13 @@ class LocalFiles:
         return FileStamp.read(local)
 
     @contextlib.contextmanager
-    def fetched(self, name: str) -> Iterator[str]:
-        """The file itself."""
-        yield name
+    def fetched(self, name: str) -> Iterator[tuple[str, FileStamp]]:
+        """The file itself, and its stamp."""
+        try:
+            stamp = FileStamp.read(name)
+        except OSError as error:
+            raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from error
+        yield name, stamp
 
     @contextlib.contextmanager
     def staged(self, name: str) -> Iterator[str]:
@@ -194,6 +202,10 @@ def _hash_of(stream: Any) -> str:
 
 # ---------------------------------------------------------------- stores of fsspec
 
+# Their objects appear once an upload is complete; elsewhere a file is written under another name first.
+OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "memory"})
+PART = ".kbdisk-part"  # ends the name of a file that is being written
+
 
 @dataclass(frozen=True)
 class RemoteFiles:
@@ -204,7 +216,7 @@ class RemoteFiles:
 
     @classmethod
     def of(cls, name: str) -> RemoteFiles:
-        """The store of a URL; ConfigError where a package that is needed is not installed."""
+        """The store of a URL; ConfigError where it cannot be opened, or a package that is needed is not installed."""
         protocol = name.partition("://")[0]
         try:
             import fsspec
@@ -214,10 +226,10 @@ class RemoteFiles:
         try:
             files, _ = fsspec.core.url_to_fs(name)
         except ImportError as error:
-            problem = f"a package that fsspec needs for {protocol}:// is not installed: {error}. Run pip install."
+            problem = f"the package of {protocol}:// is not installed: {_one_line(error)}. Install it, such as s3fs for s3://."
             raise ConfigError(name, problem) from None
-        except ValueError as error:
-            raise ConfigError(name, f"expected a store that fsspec knows: {error}.") from None
+        except Exception as error:  # some stores connect at once, and each has exceptions of its own
+            raise ConfigError(name, f"cannot be opened: {_one_line(error)}.") from None
         return cls(files, protocol)
 
     def named_by(self, pattern: str) -> list[str]:
@@ -227,53 +239,85 @@ class RemoteFiles:
             if self.files.isdir(pattern):
                 problem = f"expected a file, got a directory. Name the files in it: {pattern.rstrip('/')}/*"
                 raise LoadError(pattern, problem)
-            if self.files.exists(pattern):
+            if self.exists(pattern):
                 return [pattern]
             if not glob.has_magic(pattern):
                 raise LoadError(pattern, "no such file.")
             found = self.files.glob(pattern, detail=True)
-            names = sorted(self.files.unstrip_protocol(name) for name, of in found.items() if of["type"] == "file")
+            names = sorted(self._url(path, pattern) for path, of in found.items() if of["type"] == "file")
         if not names:
             raise LoadError(pattern, NO_MATCH)
         return names
 
-    def identity(self, name: str) -> str:
-        """Its path in the store, as fsspec spells it."""
-        from fsspec.core import strip_protocol
+    def _url(self, path: str, pattern: str) -> str:
+        """The name of a file with the host, and whatever else a pattern has before the path."""
+        path_of_pattern = self._path(pattern)
+        if pattern.endswith(path_of_pattern):
+            return pattern.removesuffix(path_of_pattern) + path
+        return str(self.files.unstrip_protocol(path))
 
-        return str(strip_protocol(name))
+    def _path(self, name: str) -> str:
+        """Its path in the store."""
+        return str(self.files._strip_protocol(name))
+
+    def identity(self, name: str) -> str:
+        """Its path in its store, as fsspec spells it."""
+        return f"{hash(self.files)}:{self._path(name)}"
 
     def is_same(self, name: str, other: str) -> bool:
-        """Whether two names are the same, as fsspec spells them."""
-        return self.identity(name) == self.identity(other)
+        """Whether two names are of the same path in the same store."""
+        return RemoteFiles.of(name).identity(name) == self.identity(other)
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
-        with self._faults(name, LoadError):
-            return bool(self.files.exists(name))
+        """Whether there is such a file. What hinders the answer is no answer."""
+        try:
+            with self._faults(name, LoadError, may_lack=True):
+                self.files.info(name)
+        except FileNotFoundError:
+            return False
+        return True
 
     def make_folder(self, name: str) -> None:
         """Make a folder, where the store has folders; no bucket and no folder around it, as its name may be mistyped."""
-        try:
-            with self._faults(name, WriteError, "cannot be made"), contextlib.suppress(FileExistsError):
-                self.files.mkdir(name, create_parents=False)
-        except FileNotFoundError:
-            raise WriteError(name, "cannot be made: no such folder or bucket.") from None
+        with self._faults(name, WriteError, "cannot be made"), contextlib.suppress(FileExistsError):
+            self.files.mkdir(name, create_parents=False)
 
     def read(self, name: str) -> bytes:
         """The content of a file."""
-        with self._faults(name, LoadError):
+        with self._faults(name, LoadError, may_lack=True):
             return bytes(self.files.cat_file(name))
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, all or not at all."""
-        with self._written(name) as stream:
-            stream.write(content)
+        with self._place_for(name) as place:
+            self.files.pipe_file(place, content)
+
+    def send(self, local: str, name: str) -> None:
+        """Send a file, all or not at all."""
+        with self._place_for(name) as place:
+            self.files.put_file(local, place)
+
+    @contextlib.contextmanager
+    def _place_for(self, name: str) -> Iterator[str]:
+        """The name under which a file is written before it gets its own: its own in a store of objects."""
+        with self._faults(name, WriteError, "cannot be written"):
+            if self.protocol in OBJECT_STORES:
+                yield name
+                return
+            folder, _, base = name.rpartition("/")
+            place = f"{folder}/.{base}{PART}"
+            try:
+                yield place
+                self.files.mv(place, name)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self.files.rm_file(place)
+                raise
 
     def has_state(self, name: str, stamp: FileStamp) -> bool:
         """Whether a file is as it was: its content is read only where the store says that it may not be."""
         try:
-            with self._faults(name, LoadError):
+            with self._faults(name, LoadError, may_lack=True):
                 if int(self.files.size(name)) != stamp.size:
                     return False
                 if stamp.key and self._key(name) == stamp.key:
@@ -284,67 +328,68 @@ class RemoteFiles:
             return False
 
     def stamp(self, name: str, local: str) -> FileStamp:
-        """The stamp of a file."""
+        """The stamp of a file that was sent."""
         with self._faults(name, LoadError):
-            return FileStamp(os.stat(local).st_size, 0, hash_file(local), self._key(name))  # noqa: PTH116
+            return self._stamp(local, self._key(name))
+
+    def _stamp(self, local: str, key: str) -> FileStamp:
+        return FileStamp(os.stat(local).st_size, 0, hash_file(local), key)  # noqa: PTH116
 
     def _key(self, name: str) -> str:
         return str(self.files.ukey(name))
 
     @contextlib.contextmanager
-    def fetched(self, name: str) -> Iterator[str]:
-        """A copy in a temporary folder."""
-        with self._copied(name) as local:
-            try:
-                with self._faults(name, LoadError):
-                    self.files.get_file(name, local)
-            except FileNotFoundError:
-                raise LoadError(name, "no such file.") from None
-            yield local
+    def fetched(self, name: str) -> Iterator[tuple[str, FileStamp]]:
+        """A copy in a temporary folder, beside copies of the files that kbdisk has written beside it, and its stamp."""
+        with self.staged(name) as local:
+            with self._faults(name, LoadError):
+                key = self._key(name)  # before its content: a change in between makes another key
+                self.files.get_file(name, local)
+            for suffix in (SIDECAR, REVIEWED):
+                if self.exists(name + suffix):
+                    with self._faults(name + suffix, LoadError):
+                        self.files.get_file(name + suffix, local + suffix)
+            yield local, self._stamp(local, key)
 
     @contextlib.contextmanager
     def staged(self, name: str) -> Iterator[str]:
-        """A name in a temporary folder."""
-        with self._copied(name) as local:
-            yield local
-
-    @contextlib.contextmanager
-    def _copied(self, name: str) -> Iterator[str]:
         """A name in a temporary folder. Messages have that of the store in its place."""
-        with tempfile.TemporaryDirectory(prefix="kbdisk-") as folder:
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory(prefix="kbdisk-")))
+            except OSError as error:
+                problem = f"expected a folder for temporary files that can be written, got: {_one_line(error)}."
+                raise WriteError("TMPDIR", problem) from error
             local = os.path.join(folder, os.path.basename(name))  # noqa: PTH118, PTH119
             with _renaming(local, name):
                 yield local
-
-    def send(self, local: str, name: str) -> None:
-        """Send a file, all or not at all."""
-        with open(local, "rb") as content, self._written(name) as stream:  # noqa: PTH123
-            shutil.copyfileobj(content, stream)
-
-    @contextlib.contextmanager
-    def _written(self, name: str) -> Iterator[IO[bytes]]:
-        """A stream whose file is there once all of it is written."""
-        with (
-            self._faults(name, WriteError, "cannot be written"),
-            self.files.transaction,
-            self.files.open(name, "wb") as stream,
-        ):
-            yield stream
 
     def lock(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Stores have no locks."""
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
-    def _faults(self, name: str, kind: type[KBDiskError], problem: str = "cannot be read") -> Iterator[None]:
-        """What a store raises as one line. Each store has exceptions of its own, for what is wrong with an account or a network."""
+    def _faults(
+        self, name: str, kind: type[KBDiskError], problem: str = "cannot be read", *, may_lack: bool = False
+    ) -> Iterator[None]:
+        """What a store raises as one line. Each has exceptions of its own, for what is wrong with an account or a network.
+
+        A FileNotFoundError stays one where the file `may_lack`.
+        """
         try:
             yield
-        except (KBDiskError, FileNotFoundError):
+        except KBDiskError:
             raise
+        except FileNotFoundError:
+            if may_lack:
+                raise
+            raise kind(name, f"{problem}: no such file, folder or bucket.") from None
         except Exception as error:
-            text = " ".join(str(error).split()) or type(error).__name__
-            raise kind(name, f"{problem}: {text}.") from error
+            raise kind(name, f"{problem}: {_one_line(error)}.") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 @contextlib.contextmanager
@@ -356,9 +401,15 @@ def _renaming(local: str, name: str) -> Iterator[None]:
             warnings.simplefilter("always", KBDiskWarning)
             yield
     except KBDiskError as error:
-        error.args = tuple(str(part).replace(local, name) for part in error.args)
-        error.where = error.where.replace(local, name)
+        error.args = tuple(_renamed(str(part), local, name) for part in error.args)
+        for attribute in ("where", "problem", "source"):
+            if isinstance(part := getattr(error, attribute, None), str):
+                setattr(error, attribute, _renamed(part, local, name))
         raise
     finally:
         for warning in caught:
-            warnings.warn(str(warning.message).replace(local, name), warning.category, stacklevel=4)
+            warnings.warn(_renamed(str(warning.message), local, name), warning.category, stacklevel=4)
+
+
+def _renamed(text: str, local: str, name: str) -> str:
+    return text.replace(local, name).replace(printable(local), printable(name))

@@ -8,9 +8,10 @@ takes as long as it takes. What then is left is planned:
     the model  networks, the experts and their weights; then entities are read again, in proportion to setting up
     after it   evaluation, trees of presence, calibration, links
 
-A stage that needs less than its share leaves the rest to later ones, a stage of training to those of training first. Networks that cannot take enough steps take none. Their time
-goes to the experts, to boosted trees and label regression first. Where setting up and filling leave hardly anything, the model has
-half of the budget all the same, `MOST_EXTENDED` seconds at most: a job that is late then is of some use.
+What a stage of training leaves goes to later stages of training, and then to the stages after it. Networks that cannot take enough
+steps take none. Their time goes to the experts, to boosted trees and label regression first. Where setting up and filling leave
+hardly anything, the model has half of the budget all the same, `MOST_EXTENDED` seconds at most: a job that is late then is of some
+use.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ class Clock:
         return seconds is None or seconds >= EXPERTS[name].least_seconds(values)
 
     def _planned_after(self, training: float) -> dict[str, float]:
-        """The seconds of each stage after training, where such a share of training is left: at most those planned at its start."""
+        """The seconds of each stage after training, where such a share of training is left: at most those planned when it began."""
         left, whole = self.left, training + sum(limits.share for limits in self.after.values())
         return {
             name: min(left * limits.share / whole, limits.most, self.planned.get(name, math.inf))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -91,8 +90,9 @@ class Data:
         if held_out:
             validation = [*validation, *read_all(schema, held_out)]
         unseen, finder = {reading.id for reading in validation}, Unlearnt(schema)
-        every = finder.noting(chain(entities, held_out))
-        hierarchy = hierarchy_of(entity for entity in every if schema.id_of(entity) not in unseen)
+        hierarchy = hierarchy_of(entity for entity in finder.noting(entities) if schema.id_of(entity) not in unseen)
+        for entity in held_out:
+            finder.note(entity)
         schema, training, validation = with_scales(schema, training, validation, folder)
         known = Graph.read(schema, training)
         chain_search = ChainSearch(
