@@ -83,6 +83,8 @@ class Values:
         if isinstance(value, Text):
             value = value.text
         if isinstance(value, str):
+            if not value.strip():  # blank, which is a gap
+                return []
             reader = self.formats.get(of)
             number = reader(value) if reader is not None else None
             if reader is None:

@@ -90,6 +90,11 @@ def test_validation_never_asks_for_what_test_hides():
     )
 
 
+def test_blank_strings_are_gaps_and_no_values():
+    entities = [Entity(f"e{n}", {"group": "xy "[n % 3].strip()}) for n in range(90)]
+    assert {cell.truth for cell in mask(entities, 0.5, "0").cells} == {"x", "y"}
+
+
 def test_in_a_table_a_hidden_value_leaves_a_blank_cell(tmp_path):
     (tmp_path / "t.csv").write_text("id,x,y\n" + "".join(f"{n},{n % 4},{n % 3}\n" for n in range(40)))
     kb = kbdisk.load(tmp_path / "t.csv")
