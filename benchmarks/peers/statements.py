@@ -1,19 +1,18 @@
 """Entities as statements, for methods of knowledge graphs: triples of nodes, numbers of nodes, and the numbers that are asked for.
 
 Nodes are entities, what they link to, classes, and the labels of each property. Members of lists count like single values, but for
-numbers, which are not stated. Strings that hardly recur are texts, and no nodes.
+numbers, which are not stated. A property with more different strings than labels have is text, and its strings are no nodes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from benchmarks.masking import MAX_STRING_LABELS, Property, pattern
+from benchmarks.masking import MAX_STRING_LABELS, pattern
 from benchmarks.peers.protocol import Imputation
-from kbdisk.entity import CLASSES, Entity, Link, Path, walk
+from kbdisk.entity import CLASSES, Link, Path, walk
 
 
 class Asked(NamedTuple):
@@ -34,7 +33,7 @@ class Statements:
 
     @classmethod
     def of(cls, imputation: Imputation) -> Self:
-        """Those of all entities; numbers are those of the entities to learn from."""
+        """The triples of all entities, the numbers of those to learn from, and the questions."""
         nodes, relations, attributes = _Numbers(), _Numbers(), _Numbers()
         triples: list[tuple[int, int, int]] = []
         literals: list[tuple[int, int, float]] = []
@@ -57,7 +56,7 @@ class Statements:
             for cell in task.cells:
                 hidden = imputation.masked.cells[cell]
                 if task.of[2] == "number" and isinstance(hidden.path[-1], str):
-                    asked.append(Asked(cell, nodes.of(entities[hidden.entity].id), attributes.of(_attribute(task.of))))
+                    asked.append(Asked(cell, nodes.of(entities[hidden.entity].id), attributes.of(task.of[:2])))
         return cls(triples, literals, asked)
 
 
@@ -69,18 +68,11 @@ class _Numbers(dict[Hashable, int]):
         return self.setdefault(thing, len(self))
 
 
-def _attribute(of: Property) -> tuple[Path, str]:
-    return of[0], of[1]
-
-
 def _texts(imputation: Imputation) -> set[Path]:
     """The properties with more strings than labels have."""
-    strings: dict[Path, Counter[str]] = {}
+    strings: dict[Path, set[str]] = {}
     for entity in imputation.masked.entities:
-        for path, value in _strings(entity):
-            strings.setdefault(path, Counter())[value] += 1
-    return {path for path, counts in strings.items() if len(counts) > MAX_STRING_LABELS}
-
-
-def _strings(entity: Entity) -> list[tuple[Path, str]]:
-    return [(pattern(path), value) for path, value in walk(entity.tree) if isinstance(value, str)]
+        for path, value in walk(entity.tree):
+            if isinstance(value, str):
+                strings.setdefault(pattern(path), set()).add(value)
+    return {of for of, different in strings.items() if len(different) > MAX_STRING_LABELS}

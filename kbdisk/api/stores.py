@@ -3,7 +3,7 @@
 Files of a store are fetched into a temporary folder, and what is written there is sent. `kbdisk.loaders` and the writers see
 files of this machine alone, and messages name the files of the store.
 
-A job is done by several processes, and goes on after a kill, in a store as in a folder. But a store has no locks.
+In a store as in a folder several processes can share a job, and a killed job goes on. But a store has no locks.
 
 fsspec comes with `pip install 'kbdisk[remote]'`, and the package of a store beside it: s3fs, gcsfs, adlfs, ...
 """
@@ -18,7 +18,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, Protocol, Self
 
@@ -29,7 +29,7 @@ from kbdisk.loaders.files import SIDECAR
 from kbdisk.locks import locked
 from kbdisk.printable import printable
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def is_url(name: str) -> bool:
@@ -169,6 +169,8 @@ class LocalFiles:
         """The file itself, and its stamp."""
         try:
             stamp = FileStamp.read(name)
+        except FileNotFoundError:
+            raise LoadError(name, "no such file.") from None
         except OSError as error:
             raise LoadError(name, f"cannot be read: {(error.strerror or str(error)).lower()}.") from error
         yield name, stamp
@@ -330,10 +332,7 @@ class RemoteFiles:
     def stamp(self, name: str, local: str) -> FileStamp:
         """The stamp of a file that was sent."""
         with self._faults(name, LoadError):
-            return self._stamp(local, self._key(name))
-
-    def _stamp(self, local: str, key: str) -> FileStamp:
-        return FileStamp(os.stat(local).st_size, 0, hash_file(local), key)  # noqa: PTH116
+            return replace(FileStamp.read(local), mtime_ns=0, key=self._key(name))
 
     def _key(self, name: str) -> str:
         return str(self.files.ukey(name))
@@ -349,7 +348,7 @@ class RemoteFiles:
                 if self.exists(name + suffix):
                     with self._faults(name + suffix, LoadError):
                         self.files.get_file(name + suffix, local + suffix)
-            yield local, self._stamp(local, key)
+            yield local, replace(FileStamp.read(local), mtime_ns=0, key=key)
 
     @contextlib.contextmanager
     def staged(self, name: str) -> Iterator[str]:

@@ -233,7 +233,7 @@ def gather(
             receivers.append((reading.id, reading.class_name, leaves))
             if graph is None:
                 linked_entities.add(*receivers[-1])
-    gathered.unlearnt |= finder.noted if unlearnt is None else set(unlearnt)
+    gathered.unlearnt = finder.noted if unlearnt is None else set(unlearnt)
     for class_name, path in places:
         source = gathered.pools.shared.get(Source(class_name, pattern(path)))
         if source is not None:

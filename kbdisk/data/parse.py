@@ -32,7 +32,7 @@ class Whole(Protocol):
 
 
 class Parsed(NamedTuple):
-    """The same, in memory."""
+    """The entity and the values in memory."""
 
     values: dict[Path, Any]
     entity: Entity

@@ -95,7 +95,7 @@ class Spool(Sequence[Item]):
 
 
 class SpooledParsed:
-    """What was parsed for a reading of a spool, read when it is asked for."""
+    """The entity and the values of a reading of a spool. They are read from its file when somebody asks for them."""
 
     __slots__ = ("_blocks", "_number", "_place")
 

@@ -146,21 +146,21 @@ def test_what_is_hidden_changes_no_answer(which, whole, request):
     trained, entities = request.getfixturevalue(which)
     exam = Evaluation.of(trained, entities, None, Scope(whole=whole))
     assert exam.questions
-    for one in batches_of(exam):
-        unseen = ~one.batch.seen(one.visible())
-        assert bool((unseen & ~one.hidden).any()) == (which == "places" and len(one.batch.needs) > 0)
+    for posed in batches_of(exam):
+        unseen = ~posed.batch.seen(posed.visible())
+        assert bool((unseen & ~posed.hidden).any()) == (which == "places" and len(posed.batch.needs) > 0)
         blank = {
             kind: codes.masked_fill(unseen[start:end].view(-1, *[1] * (codes.dim() - 1)), 0)
-            for kind, codes in one.batch.values.items()
-            for start, end in [one.batch.spans[kind]]
+            for kind, codes in posed.batch.values.items()
+            for start, end in [posed.batch.spans[kind]]
         }
         with torch.no_grad():
             before, after = (
-                beliefs(trained.network, batch, one.asked, one.visible())
-                for batch in (one.batch, replace(one.batch, values=blank))
+                beliefs(trained.network, batch, posed.asked, posed.visible())
+                for batch in (posed.batch, replace(posed.batch, values=blank))
             )
         for kind in before.kinds:
-            codes = one.batch.values[kind][before.kinds[kind].rows]
+            codes = posed.batch.values[kind][before.kinds[kind].rows]
             assert torch.equal(before.kinds[kind].belief.log_prob(codes), after.kinds[kind].belief.log_prob(codes))
 
 
@@ -197,8 +197,8 @@ def test_given_properties_are_seen_and_never_asked_for(handsets):
     row = trained.codec.slot("Phone", ("row",))
     exam = Evaluation.of(trained, entities, None, Scope())
     assert all(row not in one.asked for one in exam.questions)
-    for one in batches_of(exam):
-        assert bool(one.visible(0.0)[one.batch.slot == row].all())
+    for posed in batches_of(exam):
+        assert bool(posed.visible(0.0)[posed.batch.slot == row].all())
 
 
 # ---------------------------------------------------------------- hiding is real, and seeing too
