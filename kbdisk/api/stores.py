@@ -228,10 +228,12 @@ class RemoteFiles:
         try:
             files, _ = fsspec.core.url_to_fs(name)
         except ImportError as error:
-            problem = f"the package of {protocol}:// is not installed: {_one_line(error)}. Install it, such as s3fs for s3://."
+            problem = (
+                f"the package of {protocol}:// is not installed: {_reason(error)}. Install it, such as s3fs for s3://."
+            )
             raise ConfigError(name, problem) from None
         except Exception as error:  # some stores connect at once, and each has exceptions of its own
-            raise ConfigError(name, f"cannot be opened: {_one_line(error)}.") from None
+            raise ConfigError(name, f"cannot be opened: {_reason(error)}.") from None
         return cls(files, protocol)
 
     def named_by(self, pattern: str) -> list[str]:
@@ -357,7 +359,7 @@ class RemoteFiles:
             try:
                 folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory(prefix="kbdisk-")))
             except OSError as error:
-                problem = f"expected a folder for temporary files that can be written, got: {_one_line(error)}."
+                problem = f"expected a folder for temporary files that can be written, got: {_reason(error)}."
                 raise WriteError("TMPDIR", problem) from error
             local = os.path.join(folder, os.path.basename(name))  # noqa: PTH118, PTH119
             with _renaming(local, name):
@@ -384,11 +386,12 @@ class RemoteFiles:
                 raise
             raise kind(name, f"{problem}: no such file, folder or bucket.") from None
         except Exception as error:
-            raise kind(name, f"{problem}: {_one_line(error)}.") from error
+            raise kind(name, f"{problem}: {_reason(error)}.") from error
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+def _reason(error: Exception) -> str:
+    """What an exception says, as part of a sentence. The error that names it puts it on one line."""
+    return str(error).strip().rstrip(".") or type(error).__name__
 
 
 @contextlib.contextmanager
