@@ -27,7 +27,7 @@ from kbdisk.completion.answers import REVIEWED
 from kbdisk.errors import ConfigError, KBDiskError, KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders.files import SIDECAR
 from kbdisk.locks import locked
-from kbdisk.printable import printable
+from kbdisk.printable import plain_line, printable
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -390,8 +390,8 @@ class RemoteFiles:
 
 
 def _reason(error: Exception) -> str:
-    """What an exception says, as part of a sentence. The error that names it puts it on one line."""
-    return str(error).strip().rstrip(".") or type(error).__name__
+    """What an exception says, as the end of a sentence."""
+    return plain_line(str(error)).rstrip(".") or type(error).__name__
 
 
 @contextlib.contextmanager
