@@ -31,7 +31,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -62,10 +64,10 @@ from kbdisk.experts.filled_columns import (
     Estimate,
     EstimatedTable,
     FilledColumns,
+    Round,
     slots_worth_filling,
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
-from kbdisk.model.estimates import decode_codes
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
@@ -79,10 +81,15 @@ MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels le
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
-MIN_SECONDS_FILLED = 0.5  # of a property, below which no hidden numbers are filled by estimates
+WAVE = 4  # numbers that are learnt side by side, from the estimates of those before
+MIN_SECONDS_TWICE = (
+    0.5  # of a property, below which trees that made estimates are not grown again from the estimates of all
+)
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
-MANY_LABELS_SHARE = 0.35  # of a limited time: for properties of many labels, which regressions predict as well
-ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees whose predictions fill hidden numbers
+MANY_LABELS_SHARE = (
+    0.35  # of a limited time: at most so much for properties of many labels, which regressions predict as well
+)
+ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees that make estimates and are grown again
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 MIN_LINE_VALUES = 20  # that both numbers are known of
@@ -309,28 +316,29 @@ class BoostedTrees:
 class TreeGroup(ExpertGroup):
     """Boosted trees of all properties. The hidden numbers that they read are imputed in rounds."""
 
+    first: Round = field(default_factory=dict)
+
     @cached_property
-    def estimates(self) -> list[dict[int, Estimate]]:
-        """The estimates of each round, by column."""
-        first: dict[int, Estimate] = {}
-        own: dict[int, BoostedTrees] = {}  # by the column of a number
-        for (_, level), weighted in self.experts.items():
-            trees = weighted.expert
+    def rounds(self) -> list[Round]:
+        """The estimates of each round: those after the first are by the trees that have weights."""
+        weighted: dict[int, BoostedTrees] = {}  # by the column of a number
+        for (_, level), of_key in self.experts.items():
+            trees = of_key.expert
             assert isinstance(trees, BoostedTrees)
-            for place, estimate in trees.columns.estimates.items():
-                first[int(trees.columns.columns[place])] = estimate
             if trees.scale is not None and len(trees.columns.own) and level == USUALLY_VISIBLE:
-                own[int(trees.columns.own[0])] = trees
+                weighted[int(trees.columns.own[0])] = trees
         later = {
-            column: replace(estimate, expert=own[column]) if column in own else estimate
-            for column, estimate in first.items()
+            column: replace(estimate, expert=weighted[column])
+            if column in weighted and weighted[column] is not estimate.expert
+            else estimate
+            for column, estimate in self.first.items()
         }
-        return [first, *[later] * LATER_ROUNDS]
+        return [self.first, *[later] * LATER_ROUNDS]
 
     def seen(self, batch: Batch, visible: Tensor) -> Seen:
         """The features of the visible tokens (T,), and estimates of the hidden numbers."""
         seen = super().seen(batch, visible)
-        return seen._replace(estimates=EstimatedTable(seen.features, self.estimates))
+        return seen._replace(estimates=EstimatedTable(seen.features, self.rounds))
 
     def announce(self, seen: Seen, asked: Iterable[tuple[SlotLevel, Tensor]]) -> None:
         """Impute the hidden numbers that the trees of all properties will read column by column."""
@@ -358,6 +366,8 @@ def fit(
 ) -> Candidates:
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
+    import catboost  # noqa: F401  # which takes time that the first booster would lack
+
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]
@@ -365,25 +375,33 @@ def fit(
     cheapest_first = dict(sorted(enough, key=lambda item: cost[item[0]]))
     many = frozenset(slot for slot, of_slot in cost.items() if of_slot.has_many_labels)
 
-    def builders(slots: Iterable[int], estimates: Mapping[int, Estimate]) -> dict[int, Build]:
+    def builders(slots: Iterable[int]) -> dict[int, Build]:
+        """Which read the estimates that there are so far."""
+        before = dict(estimates)
+
         def build(slot: int, seconds: float) -> Task | None:
             values = cheapest_first[slot].within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
-            return Task.build(codec, slot, values, examples.features, examples.columns_beside(slot), config, estimates)
+            return Task.build(codec, slot, values, examples.features, examples.columns_beside(slot), config, before)
 
         return {slot: partial(build, slot) for slot in slots}
 
-    are_filled = seconds is None or seconds >= MIN_SECONDS_FILLED * len(cheapest_first)
-    worth = slots_worth_filling(examples.features, cheapest_first) if are_filled else set()
-    filled = [slot for slot in cheapest_first if slot in worth]
-    grown = Fitting(builders(filled, {}), many, seed, device)
-    left = None if seconds is None else seconds - (time.monotonic() - begun)
-    share = ESTIMATE_SHARE * len(filled) / max(len(cheapest_first), 1)
-    alone = grown.fit_first(None if left is None else share * left, ignored)
-    estimates = {slot: Estimate.of(codec, slot, expert) for slot, expert in alone.items()}
-    fitting = Fitting(builders(cheapest_first, estimates), many, seed, device, timing=grown.timing)
-    first = fitting.fit_first(None if seconds is None else seconds - (time.monotonic() - begun), report)
+    estimates: dict[int, Estimate] = {}  # by column
+    fitting = Fitting(many, math.inf if seconds is None else MANY_LABELS_SHARE * seconds, seed, device)
+    worth = slots_worth_filling(examples.features, cheapest_first)
+    chain = sorted(worth, key=lambda slot: (-len(cheapest_first[slot]), slot))
+    fits_twice = seconds is None or seconds >= MIN_SECONDS_TWICE * len(cheapest_first)
+    share = (ESTIMATE_SHARE if fits_twice else 1.0) * len(chain) / max(len(cheapest_first), 1)
+    chain_end = begun if seconds is None else time.monotonic() + share * (begun + seconds - time.monotonic())
+    for start in range(0, len(chain), WAVE):
+        wave = chain[start : start + WAVE]
+        within = (chain_end - time.monotonic()) * len(wave) / (len(chain) - start)
+        for slot, expert in fitting.fit_first(builders(wave), None if seconds is None else within, ignored).items():
+            estimates[int(examples.features.numbers_of(slot))] = Estimate.of(codec, slot, expert)
+    slots = [slot for slot in cheapest_first if fits_twice or slot not in fitting.tasks]
+    fitting.fit_first(builders(slots), None if seconds is None else begun + seconds - time.monotonic(), report)
+    first = {column: estimate.to(device) for column, estimate in estimates.items()}
     unweighted = {
-        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in first.items()
+        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(fitting.expert(slot).to(device)) for slot in fitting.tasks
     }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:
@@ -392,7 +410,7 @@ def fit(
         end = None if seconds is None else time.monotonic() + seconds
         return replace(group, experts=fitting.fit_folds(group.experts, examples.all(), config.folds, end, report))
 
-    return Candidates(TreeGroup(examples.features, examples.usual_amount, unweighted), refitted)
+    return Candidates(TreeGroup(examples.features, examples.usual_amount, unweighted, first), refitted)
 
 
 class _Cost(NamedTuple):
@@ -422,6 +440,7 @@ class Task:
     target: Tensor  # (n,) a number on its scale, or the place of a label among the labels
     entities: Tensor  # (n,)
     weights: Tensor  # (n,) float32
+    estimates: Round  # that columns are filled by
     line: Line | None = None  # of a number, where another number explains it
     points: Tensor | None = (
         None  # (n,) of the line, until it is compared to trees; NaN where the other number is not visible
@@ -436,7 +455,7 @@ class Task:
         features: OneHotFeatures,
         used: Tensor,
         config: BoostedTreesConfig,
-        estimates: Mapping[int, Estimate],
+        estimates: Round,
     ) -> Task | None:
         """The task with the used columns (f,); None where there is nothing to learn."""
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
@@ -450,15 +469,15 @@ class Task:
         if scale is None and len(labels) < 2:
             return None
         columns, weights = FilledColumns(used, features.of(slot).cpu()), torch.cat(examples.weights)
-        task = cls(codec, slot, columns, labels, scale, 1.0, examples.features(used), codes, entities, weights)
+        visible = examples.features(used)
+        task = cls(codec, slot, columns, labels, scale, 1.0, visible, codes, entities, weights, estimates)
         screened = task._screened(config.screened, features)
-        return screened.filled(examples, features, estimates) if screened and estimates else screened
+        return screened and screened._filled(examples)
 
-    def filled(self, examples: Examples, features: OneHotFeatures, estimates: Mapping[int, Estimate]) -> Task:
+    def _filled(self, examples: Examples) -> Task:
         """The same task, with estimates in the place of hidden numbers."""
-        columns = self.columns.with_estimates(features, ~self.features.isnan(), estimates)
-        task = replace(self, columns=columns)
-        return task.with_examples([examples]) if columns.estimates else task
+        columns = self.columns.with_estimates(~self.features.isnan(), self.estimates)
+        return replace(self, columns=columns).with_examples([examples]) if columns.places else self
 
     def _screened(self, max_columns: int, all_columns: OneHotFeatures) -> Task | None:
         """With encoded targets, and the columns alone that explain some of them."""
@@ -510,7 +529,8 @@ class Task:
     def with_examples(self, sides: Sequence[Examples]) -> Task:
         """The same task with other examples."""
         target, encoded = self.encode(torch.cat([codes for side in sides for codes in side.codes]))
-        features = torch.cat([side.read(self.columns) for side in sides])
+        read = partial(self.columns.of_training, estimates=self.estimates)
+        features = torch.cat([side.read(read) for side in sides])
         entities = torch.cat([numbers for side in sides for numbers in side.entities])[encoded]
         weights = torch.cat([weights for side in sides for weights in side.weights])[encoded]
         return replace(self, features=features[encoded], target=target, entities=entities, weights=weights)
@@ -570,8 +590,9 @@ def log_shares(target: Tensor, weights: Tensor, labels: int) -> Tensor:
     return (counts / counts.sum()).log()
 
 
-def _numbers(codec: Codec, slot: int, codes: Tensor) -> list[float]:
-    return list(map(float, decode_codes(codec, torch.full((len(codes),), slot), codes)))
+def _numbers(codec: Codec, slot: int, codes: Tensor) -> NDArray[np.float64]:
+    numbers: NDArray[np.float64] = codec.slots[slot].codec.numbers(codes)
+    return numbers
 
 
 # ---------------------------------------------------------------- within a time budget
@@ -584,8 +605,8 @@ Build: TypeAlias = Callable[[float], "Task | None"]  # by the seconds that a slo
 class Fitting:
     """The boosters of all slots, several side by side."""
 
-    builders: Mapping[int, Build]  # by slot, the cheapest first
     many: frozenset[int]  # slots of many labels, which come last
+    seconds_of_many: float  # that these have at most, together
     seed: int
     device: torch.device  # where experts are asked
     tasks: dict[int, Task] = field(default_factory=dict)  # built when their turn comes: screening features takes time
@@ -593,15 +614,18 @@ class Fitting:
     fit_seconds: dict[int, float] = field(default_factory=dict)  # of the first booster
     timing: Timing = field(default_factory=Timing)
 
-    def fit_first(self, seconds: float | None, report: Report) -> dict[int, BoostedTrees]:
-        """The first booster of each slot, on the CPU."""
+    def fit_first(
+        self, builders: Mapping[int, Build], seconds: float | None, report: Report
+    ) -> dict[int, BoostedTrees]:
+        """The first booster of some slots, the cheapest first, on the CPU. One that a slot had before is replaced."""
         end = math.inf if seconds is None else time.monotonic() + seconds
-        count, first_of_many = len(self.builders), next((slot for slot in self.builders if slot in self.many), None)
+        count, first_of_many = len(builders), next((slot for slot in builders if slot in self.many), None)
         side_by_side, thread_count = shared_threads(count)
+        fitted = []
         with SideBySide(side_by_side, self.timing.stopping) as workers:
-            for done, (slot, build) in enumerate(self.builders.items()):
-                if slot == first_of_many and seconds is not None:
-                    end = min(end, time.monotonic() + MANY_LABELS_SHARE * seconds)
+            for done, (slot, build) in enumerate(builders.items()):
+                if slot == first_of_many:
+                    end = min(end, time.monotonic() + self.seconds_of_many)
                 if time.monotonic() >= end:
                     break
                 task = build((end - time.monotonic()) / (count - done))
@@ -612,9 +636,10 @@ class Fitting:
                     limit = min(begun + MAX_SHARES * side_by_side * (end - begun) / (count - done), end)
                     self.tasks[slot], self.boosters[slot] = task, {}
                     workers.start(partial(self._fit, task, FIRST, training, limit, thread_count))
+                    fitted.append(slot)
                 report(done + 1, count)
         report(count, count)
-        return {slot: self._expert(slot) for slot in self.builders if slot in self.tasks}
+        return {slot: self.expert(slot) for slot in fitted}
 
     def _fit(self, task: Task, fold: int, training: Tensor, end: float, thread_count: int) -> None:
         begun = time.monotonic()
@@ -624,7 +649,8 @@ class Fitting:
             self.tasks[task.slot] = task.without_worse_line(trees, ~training)
             self.fit_seconds[task.slot] = time.monotonic() - begun
 
-    def _expert(self, slot: int) -> BoostedTrees:
+    def expert(self, slot: int) -> BoostedTrees:
+        """The average of a slot's boosters."""
         boosters = [trees for _, trees in sorted(self.boosters[slot].items())]
         return self.tasks[slot].expert(boosters)
 
@@ -662,7 +688,7 @@ class Fitting:
                     if tasks[slot].can_learn(training):
                         workers.start(partial(self._fit, tasks[slot], fold, training, until, thread_count))
                 report(done, len(order))
-        return {key: replace(weighted, expert=self._expert(key[0]).to(self.device)) for key, weighted in first.items()}
+        return {key: replace(weighted, expert=self.expert(key[0]).to(self.device)) for key, weighted in first.items()}
 
 
 def _first_part(task: Task, seed: int) -> Tensor | None:

@@ -235,6 +235,10 @@ class OneHotFeatures:
         """(o,) the columns of a slot."""
         return (self.slot == slot).nonzero()[:, 0]
 
+    def numbers_of(self, slot: int) -> Tensor:
+        """(1,) the column of the numbers of a slot; (0,) where it has none."""
+        return ((self.slot == slot) & (self.label == NUMBER_COLUMN)).nonzero()[:, 0]
+
     def without(self, slot: int) -> Tensor:
         """(f,) the columns of other slots."""
         return (self.slot != slot).nonzero()[:, 0]

@@ -1,15 +1,15 @@
 """Columns in which hidden numbers are filled by estimates: what the trees of one property read.
 
 A number that an entity lacks often follows from others that it has, and tells of a third: a nucleus without a binding energy
-has a mass. Trees that see a gap cannot follow such a chain. So trees of each number are grown first, and what they predict
-takes the place of the number where that is hidden. A flag for each such column says where.
+has a mass. Trees that see a gap cannot follow such a chain. So trees of such numbers are grown first, one after the other, and
+what they predict takes the place of the number where that is hidden. A flag for each such column says where.
 
 Only a number that most entities with the property have is filled: others are missing because they make no sense there.
 
 When trees predict, hidden numbers are imputed in rounds (`EstimatedTable`), as a chain may have several links:
 
-    first round    trees that see gaps predict the number
-    later rounds   the trees of the number itself read the estimates of the round before
+    first round    the trees of a number read the estimates of numbers that were learnt before it
+    later rounds   they read the estimates of all numbers, as the round before has them
 
 n rows   F features   f of them that one property uses   k of these that are filled
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -69,55 +69,54 @@ class Estimate:
         return cls(expert, rising_knots(number_knots, code_knots))
 
 
+Round: TypeAlias = Mapping[int, Estimate]  # by column; in the first round each reads only columns before its own
+
+
 @dataclass(frozen=True)
 class FilledColumns:
-    """The columns that the trees of one property read.
-
-    Features of training may show the property itself: then estimates are made without it.
-    """
+    """The columns that the trees of one property read."""
 
     columns: Tensor  # (f,)
     own: Tensor  # those of the property itself
-    estimates: Mapping[int, Estimate] = field(default_factory=dict)  # of columns, by their place among the used ones
+    places: list[int] = field(default_factory=list)  # of the columns that are filled, among the used ones
 
     def __len__(self) -> int:
-        return len(self.columns) + len(self.estimates)
+        return len(self.columns) + len(self.places)
 
     @cached_property
     def filled(self) -> Tensor:
         """(k,) the columns that are filled."""
-        return self.columns[list(self.estimates)]
+        return self.columns[self.places]
 
-    def __call__(self, features: Tensor, estimates: Estimates | None = None) -> Tensor:
-        """(n, F) all features, NaN where unknown -> (n, f + k) filled columns, and which cells are filled.
-
-        Without estimates for these rows those of the first round are made.
+    def __call__(self, features: Tensor, estimates: Estimates | None) -> Tensor:
+        """(n, F) all features, NaN where unknown, and estimates for the same rows, which are needed if columns are filled ->
+        (n, f + k) filled columns, and which cells are filled.
         """
         filled = features[:, self.columns]
-        if not self.estimates:
+        if not self.places:
             return filled
-        hidden = features[:, self.filled].isnan()
-        if estimates is not None:
-            filled[:, list(self.estimates)] = estimates.codes(self.filled)
-        else:
-            others = features.index_fill(1, self.own, torch.nan)
-            for (place, estimate), rows in zip(self.estimates.items(), hidden.unbind(1), strict=True):
-                filled[rows, place] = estimate(others[rows])
+        assert estimates is not None
+        hidden = filled[:, self.places].isnan()
+        filled[:, self.places] = estimates.codes(self.filled)
         return torch.cat([filled, hidden.float()], 1)
 
-    def with_estimates(
-        self, features: OneHotFeatures, known: Tensor, estimates: Mapping[int, Estimate]
-    ) -> FilledColumns:
-        """With those estimates, by slot, of numbers that are worth filling by where they are known (n, f)."""
-        slots = features.slot.cpu()[self.columns].tolist()
-        filled = worth_filling(known) & (features.label.cpu()[self.columns] == NUMBER_COLUMN)
-        places = filled.nonzero()[:, 0].tolist()
-        return replace(self, estimates={at: estimates[slots[at]] for at in places if slots[at] in estimates})
+    def of_training(self, features: Tensor, estimates: Round) -> Tensor:
+        """The same for features that may show the property itself: estimates are made without it, by one round."""
+        if not self.places:
+            return self(features, None)
+        table = EstimatedTable(features.index_fill(1, self.own, torch.nan), [estimates])
+        rows = torch.arange(len(features), device=features.device)
+        table.announce([(self.filled, rows)])
+        return self(features, table.rows(rows))
+
+    def with_estimates(self, known: Tensor, estimates: Round) -> FilledColumns:
+        """Filled from those estimates where numbers are worth filling by where they are known (n, f)."""
+        worth = worth_filling(known).nonzero()[:, 0].tolist()
+        return replace(self, places=[place for place in worth if int(self.columns[place]) in estimates])
 
     def to(self, device: torch.device) -> FilledColumns:
         """The same on a device."""
-        estimates = {place: estimate.to(device) for place, estimate in self.estimates.items()}
-        return FilledColumns(self.columns.to(device), self.own.to(device), estimates)
+        return replace(self, columns=self.columns.to(device), own=self.own.to(device))
 
 
 # ---------------------------------------------------------------- rounds of imputation
@@ -132,7 +131,7 @@ class EstimatedTable:
     n entities   F features   K columns that are imputed
     """
 
-    def __init__(self, features: Tensor, rounds: Sequence[Mapping[int, Estimate]]) -> None:
+    def __init__(self, features: Tensor, rounds: Sequence[Round]) -> None:
         """`features` (n, F) are NaN where hidden; each of the `rounds` has an estimate for each column that is imputed."""
         self.features, self.rounds = features, rounds
         self.columns = sorted(set().union(*rounds))
@@ -153,15 +152,16 @@ class EstimatedTable:
         for columns, rows in reads:
             read[rows[:, None], self._place[columns]] = True
         for turn in reversed(range(len(self.rounds))):
-            read = read & self._lacking[turn]
-            self._announced[turn] |= read
             before = torch.zeros_like(read)
-            for place in read.any(0).nonzero()[:, 0].tolist():
-                estimate = self.rounds[turn][self.columns[place]]
+            for column, estimate in reversed(list(self.rounds[turn].items())):  # a column after all that read it
+                place = int(self._place[column])
+                reading = read[:, place] & self._lacking[turn][:, place]
                 if self._is_of_first_round(place, turn):
-                    before[:, place] |= read[:, place]
+                    before[:, place] |= reading
                 else:
-                    before[:, self._place[estimate.expert.read_from_estimates]] |= read[:, place, None]
+                    sources = before if turn else read
+                    sources[:, self._place[estimate.expert.read_from_estimates]] |= reading[:, None]
+            self._announced[turn] |= read & self._lacking[turn]
             read = before
 
     def codes(self, columns: Tensor, rows: Tensor, turn: int) -> Tensor:
@@ -180,13 +180,13 @@ class EstimatedTable:
         if self._is_of_first_round(place, turn):
             codes = self.codes(self._place.new_tensor([column]), rows, 0)[:, 0]
         else:
-            before = EstimatedRows(self, rows, turn - 1) if turn else None
+            before = EstimatedRows(self, rows, max(turn - 1, 0))
             codes = self.rounds[turn][column](self.features[rows], before)
         self._codes[turn][rows, place] = codes
         self._lacking[turn][rows, place] = False
 
     def _is_of_first_round(self, place: int, turn: int) -> bool:
-        """Whether an estimate of a later round is the one of the first: the number has no trees of its own."""
+        """Whether an estimate of a later round is the one of the first."""
         column = self.columns[place]
         return turn > 0 and self.rounds[turn][column] is self.rounds[0].get(column)
 
@@ -213,7 +213,7 @@ def worth_filling(known: Tensor) -> Tensor:
 
 
 def slots_worth_filling(features: OneHotFeatures, examples: Mapping[int, Examples]) -> set[int]:
-    """The slots of numbers that are worth filling for another slot, by the examples of each."""
+    """The slots of numbers that are worth filling for another slot, of those that have examples."""
     columns = (features.label.cpu() == NUMBER_COLUMN).nonzero()[:, 0]
     slots = features.slot.cpu()[columns]
     worth: set[int] = set()
@@ -221,4 +221,4 @@ def slots_worth_filling(features: OneHotFeatures, examples: Mapping[int, Example
         others = slots != slot
         filled = worth_filling(~of_slot.features(columns[others]).isnan())
         worth |= set(slots[others][filled].tolist())
-    return worth
+    return worth & examples.keys()

@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -378,14 +379,12 @@ ESTIMATES = 2  # in the place of a level: trees whose predictions fill a number 
 
 def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
     assert isinstance(group.featurizer, OneHotFeatures)
-    slots, every = group.featurizer.slot, dict(group.experts)
-    for weighted in group.experts.values():
-        assert isinstance(weighted.expert, BoostedTrees)
-        columns = weighted.expert.columns
-        for place, estimate in columns.estimates.items():
-            slot = int(slots[columns.columns[place]])
-            assert isinstance(estimate.expert, BoostedTrees)
-            every[slot, ESTIMATES] = WeightedExpert.unweighted(estimate.expert)
+    assert isinstance(group, TreeGroup)
+    every = dict(group.experts)
+    for column, estimate in group.first.items():
+        assert isinstance(estimate.expert, BoostedTrees)
+        slot = int(group.featurizer.slot[column])
+        every[slot, ESTIMATES] = WeightedExpert.unweighted(estimate.expert)
     properties = {key: _trees(weighted) for key, weighted in every.items()}
     return _write_one_hot(group), properties
 
@@ -396,7 +395,7 @@ def _trees(weighted: WeightedExpert) -> Tensors:
     numbers = [] if expert.scale is None else [expert.scale.mean, expert.scale.deviation, expert.scale.least]
     return {
         "columns": expert.columns.columns,
-        "filled": torch.tensor(list(expert.columns.estimates), dtype=INT),
+        "filled": torch.tensor(expert.columns.places, dtype=INT),
         "labels": expert.labels,
         "label_share": expert.label_share,
         **vars(expert.trees),
@@ -426,34 +425,42 @@ def _read_boosted_trees(
     codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict[str, Tensor]]
 ) -> ExpertGroup:
     features = OneHotFeatures(shared["slot"], shared["label"])
-    estimates: dict[int, Estimate] = {}
-    weighted = {}
-    for key, of_key in sorted(properties.items(), key=lambda item: item[0][1] != ESTIMATES):  # others refer to these
-        trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
-        numbers, labels = of_key["scale"].tolist(), of_key["labels"]
-        require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
-        require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
-        scale = TargetScale(*numbers) if numbers else None
-        require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
-        line = _read_line(key, of_key)
-        require(line is None or scale is not None, key, "a line")
-        columns = FilledColumns(of_key["columns"], features.of(key[0]))
-        filled = {place: int(features.slot[columns.columns[place]]) for place in of_key["filled"].tolist()}
-        require(
-            filled.keys() == set(of_key["filled"].tolist()) and set(filled.values()) <= estimates.keys(),
-            key,
-            "a number",
-        )
-        columns = replace(columns, estimates={place: estimates[slot] for place, slot in filled.items()})
-        require(bool((trees.column < len(columns)).all()), key, "a feature")
-        grown = BoostedTrees(trees, columns, labels, of_key["label_share"], scale, line)
-        weight = take_weight(of_key)
-        if key[1] == ESTIMATES:
-            require(scale is not None and codec.slots[key[0]].kind == NUMBER and not filled, key, "a number")
-            estimates[key[0]] = Estimate.of(codec, key[0], grown)
-        else:
-            weighted[key] = WeightedExpert(grown, *weight)
-    return TreeGroup(features, shared["usual_amount"], weighted)
+    weighted = {key: _read_trees(codec, features, key, of_key) for key, of_key in properties.items()}
+    estimates: dict[int, BoostedTrees] = {}  # by column
+    for key in [key for key in weighted if key[1] == ESTIMATES]:
+        trees = weighted.pop(key).expert
+        assert isinstance(trees, BoostedTrees)
+        column = features.numbers_of(key[0])
+        is_number = trees.scale is not None and codec.slots[key[0]].kind == NUMBER
+        require(is_number and len(column) == 1, key, "a number")
+        estimates[int(column)] = trees
+    for key, of_key in weighted.items():
+        assert isinstance(of_key.expert, BoostedTrees)
+        require(set(of_key.expert.columns.filled.tolist()) <= estimates.keys(), key, "a number")
+    reads = {column: trees.columns.filled.tolist() for column, trees in estimates.items()}
+    try:
+        order = list(TopologicalSorter(reads).static_order())
+    except CycleError:
+        raise ValueError("filled: expected estimates that do not read each other, got a circle") from None
+    if not set(order) <= estimates.keys():
+        raise ValueError("filled: expected numbers that are estimated, got others")
+    first = {column: Estimate.of(codec, int(features.slot[column]), estimates[column]) for column in order}
+    return TreeGroup(features, shared["usual_amount"], weighted, first)
+
+
+def _read_trees(codec: Codec, features: OneHotFeatures, key: SlotLevel, of_key: dict[str, Tensor]) -> WeightedExpert:
+    trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
+    numbers, labels = of_key["scale"].tolist(), of_key["labels"]
+    require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
+    require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
+    scale = TargetScale(*numbers) if numbers else None
+    require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
+    line = _read_line(key, of_key)
+    require(line is None or scale is not None, key, "a line")
+    columns = FilledColumns(of_key["columns"], features.of(key[0]), of_key["filled"].tolist())
+    require(bool((trees.column < len(columns)).all()), key, "a feature")
+    grown = BoostedTrees(trees, columns, labels, of_key["label_share"], scale, line)
+    return WeightedExpert(grown, *take_weight(of_key))
 
 
 BOOSTED_TREES = Format(

@@ -52,6 +52,20 @@ class Limits(NamedTuple):
     most: float
 
 
+def shared(left: float, shares: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by shares. What stages leave that need no more than `most` is for the others."""
+    seconds: dict[str, float] = {}
+    while True:
+        open_shares = {name: share for name, share in shares.items() if name not in seconds}
+        total = sum(open_shares.values())
+        even = {name: left * share / total if share else 0.0 for name, share in open_shares.items()}
+        satisfied = {name: most[name] for name, part in even.items() if part > most.get(name, math.inf)}
+        if not satisfied:
+            return seconds | even
+        seconds |= satisfied
+        left -= sum(satisfied.values())
+
+
 class Clock:
     """The time of a job since it began, and that of each stage once it is planned."""
 
@@ -82,6 +96,7 @@ class Clock:
         self.experts_come_first = False  # whether experts are fitted before the networks
         self.shares: Mapping[str, float] = {}
         self.kept: Mapping[str, float] = {}  # of its planned time, that a stage of training has in any case
+        self.most: dict[str, float] = {}  # seconds of stages of training that are known to need no more
         self.after: Mapping[str, Limits] = {}
         self.watch: Watch = unwatched
         self.left_out: list[str] = []  # experts that there was no time for
@@ -190,11 +205,15 @@ class Clock:
         if name in self.after:
             return self._seconds_after(name)
         stages = list(self.shares)
-        later = sum(self.shares[other] for other in stages[stages.index(name) + 1 :])
+        shares = {stage: self.shares[stage] for stage in stages[stages.index(name) :]}
         whole = sum(self.shares.values())
-        planned = sum(self._planned_after((self.shares[name] + later) / whole).values())
+        planned = sum(self._planned_after(sum(shares.values()) / whole).values())
         least = self.kept.get(name, 0.0) * self.shares[name] / whole * (self.for_training or 0.0)
-        return max(seconds_for(self.shares[name], max(self.left - planned, 0.0), later), least)
+        return max(shared(max(self.left - planned, 0.0), shares, self.most)[name], least)
+
+    def note_fit(self, name: str, seconds: float) -> None:
+        """Note the seconds that an expert took: to be fitted again it needs a few times as many at most."""
+        self.most[f"{name} again"] = EXPERTS[name].most_refits * seconds
 
     def is_enough_for(self, name: str, values: int) -> bool:
         """Whether an expert has time to go through so many values."""

@@ -233,9 +233,11 @@ class Experts:
                 self.clock.leave_out(name)
                 continue
             seconds, report = self.clock.stage(name, kind.doing)
+            begun = time.monotonic()
             self.candidates[name] = kind.load_fit()(
                 self.data.codec, self.sides, config=config, seed=seed, seconds=seconds, report=report
             )
+            self.clock.note_fit(name, time.monotonic() - begun)
             return_freed_memory()
 
     def _chosen(self, stage: Stage) -> list[tuple[str, ExpertKind]]:

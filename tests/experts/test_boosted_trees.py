@@ -18,18 +18,18 @@ from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import Sides
-from kbdisk.experts.boosted_trees import Task
+from kbdisk.experts.boosted_trees import Task, TreeGroup
 from kbdisk.experts.boosting_time import Timing
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import FEWEST_OF_SLOT, OneHotExamples
 from kbdisk.experts.features import SIZE_COLUMN, OneHotFeatures
+from kbdisk.experts.filled_columns import EstimatedTable
 from kbdisk.experts.queries import reserved_questions
 from kbdisk.model.diffusion import beliefs
 from kbdisk.schemas.kinds import Category, Link, Number, Set, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
 from kbdisk.store.folder import open_folder, save
-from kbdisk.training import clock
 from kbdisk.training.reserve import without_reserved
 from kbdisk.training.run import Run
 from kbdisk.training.train import network_runs, train
@@ -204,13 +204,17 @@ def test_an_opened_model_fills_the_same_hidden_numbers(model, tmp_path):
     again = open_folder(tmp_path / "m.kbdisk", CPU)
     table = torch.full((50, len(model.experts["boosted_trees"].featurizer)), torch.nan)
     table[:, ::2] = torch.randn(50, (table.shape[1] + 1) // 2, generator=torch.Generator().manual_seed(0))
-    filled = 0
+    columns = 0
     for (slot, weighted), (same, opened) in zip(weighted_trees(model), weighted_trees(again), strict=True):
         assert slot == same
-        assert weighted.expert.columns.estimates.keys() == opened.expert.columns.estimates.keys()
-        torch.testing.assert_close(opened.expert.columns(table), weighted.expert.columns(table), equal_nan=True)
-        filled += len(opened.expert.columns.estimates)
-    assert filled
+        assert weighted.expert.columns.places == opened.expert.columns.places
+        filled, again_filled = (
+            trees.expert.columns(table, EstimatedTable(table, group.rounds).rows(torch.arange(50)))
+            for trees, group in ((weighted, model.experts["boosted_trees"]), (opened, again.experts["boosted_trees"]))
+        )
+        torch.testing.assert_close(again_filled, filled, equal_nan=True)
+        columns += len(opened.expert.columns.places)
+    assert columns
 
 
 def test_trees_without_those_that_fill_their_numbers_are_refused(model, tmp_path):
@@ -222,10 +226,22 @@ def test_trees_without_those_that_fill_their_numbers_are_refused(model, tmp_path
         serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
 
 
+def test_estimates_that_read_each_other_in_a_circle_are_refused(model, tmp_path):
+    group = model.experts["boosted_trees"]
+    assert isinstance(group, TreeGroup)
+    tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, group))
+    column = next(iter(group.first))
+    name = f"{int(group.featurizer.slot[column])}.{serialize.ESTIMATES}"
+    tensors[f"{name}.columns"][0], tensors[f"{name}.filled"] = column, torch.tensor([0])  # it reads itself
+    (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(tensors))
+    with pytest.raises(ValueError, match="in a circle"):
+        serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
+
+
 @pytest.mark.parametrize("name", ["columns", "column", "filled", "leaves", "border", "start", "around"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
-    slot = next(slot for slot, weighted in weighted_trees(model) if weighted.expert.columns.estimates)
+    slot = next(slot for slot, weighted in weighted_trees(model) if weighted.expert.columns.places)
     tensors[f"{slot}.0.{name}"] = (
         tensors[f"{slot}.0.{name}"][:1]
         if name in ("border", "leaves")
@@ -246,8 +262,7 @@ def test_without_a_share_or_held_out_entities_there_are_no_trees():
 
 
 @pytest.mark.slow
-def test_a_time_budget_is_shared_and_kept(model, monkeypatch):
-    monkeypatch.setattr(clock, "MIN_SHARE_LEFT", 0.0)  # experts are fitted, within no time
+def test_a_time_budget_is_shared_and_kept(model):
     timed = replace(run(), train=replace(run().train, seconds=10.0))
     assert network_runs(timed)[0].train.seconds == 5.0
     seen: list[Progress] = []

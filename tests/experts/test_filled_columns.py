@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kbdisk.data import Codec
 from kbdisk.entity import Entity
+from kbdisk.experts import boosted_trees
 from kbdisk.experts.base import Inputs, Sides
 from kbdisk.experts.boosted_trees import BoostedTrees, TreeGroup, fit
 from kbdisk.experts.config import BoostedTreesConfig
@@ -38,9 +39,9 @@ class SumOfFeatures:
 
 def test_hidden_numbers_alone_are_filled_and_flagged_and_their_own_property_is_never_read():
     identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
-    columns = FilledColumns(torch.tensor([0, 2]), torch.tensor([1]), {1: Estimate(SumOfFeatures(), identity)})
+    columns = FilledColumns(torch.tensor([0, 2]), torch.tensor([1]), [1])
     features = torch.tensor([[1.0, 50.0, 3.0], [1.0, 50.0, NAN], [NAN, 50.0, 4.0]])
-    filled = columns(features)
+    filled = columns.of_training(features, {2: Estimate(SumOfFeatures(), identity)})
     assert len(columns) == filled.shape[1] == 3
     torch.testing.assert_close(filled[0], torch.tensor([1.0, 3.0, 0.0]))
     torch.testing.assert_close(filled[1], torch.tensor([1.0, 1.0 + 2 * 1000, 1.0]))  # 50 is hidden from the estimate
@@ -58,8 +59,7 @@ class Doubled:
     def numbers(self, features, estimates=None):
         self.asked += len(features)
         self.calls += 1
-        number = features[:, self.column] if estimates is None else estimates.codes(self.read_from_estimates)[:, 0]
-        return 2 * number.double()
+        return 2 * estimates.codes(self.read_from_estimates)[:, 0].double()
 
 
 def test_estimates_are_read_from_those_of_the_round_before_and_made_once():
@@ -80,6 +80,19 @@ def test_estimates_are_read_from_those_of_the_round_before_and_made_once():
     # column 1 of the second row needs column 0: 2003 by the sum of what is visible
     torch.testing.assert_close(column_of(rows, 1), torch.tensor([10.0, 4006.0, 1.0]))
     assert features.isnan().sum() == 5  # the features are as they were
+
+
+def test_in_the_first_round_a_number_is_read_from_the_estimates_of_numbers_before_it():
+    identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
+    experts = [SumOfFeatures(), Doubled(0), Doubled(1), Doubled(2)]
+    first = {column: Estimate(expert, identity) for column, expert in enumerate(experts)}
+    features = torch.tensor([[5.0, NAN, NAN, NAN], [NAN, NAN, NAN, 1.0], [NAN, 7.0, NAN, NAN]])
+    table = EstimatedTable(features, [first])
+    rows = torch.arange(3)
+    table.announce([(torch.tensor([3]), rows)])
+    torch.testing.assert_close(column_of(table.rows(rows), 3), torch.tensor([40.0, 1.0, 28.0]))
+    assert [expert.calls for expert in experts[1:]] == [1, 1, 1]  # all rows of a column at once
+    assert [expert.asked for expert in experts[1:]] == [1, 2, 2]  # no more rows than lead to column 3
 
 
 def column_of(rows: EstimatedRows, column: int) -> torch.Tensor:
@@ -120,13 +133,36 @@ def test_trees_are_asked_with_estimates_by_the_trees_of_the_number_itself():
     group = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0).group
     assert isinstance(group, TreeGroup)
     slots = {slot.path[0]: number for number, slot in enumerate(codec.slots)}
-    first, later = group.estimates
+    first, later = group.rounds
     (column,) = first
     assert int(group.featurizer.slot[column]) == slots["y"]
     assert later[column].expert is group.experts[slots["y"], 0].expert
     assert first[column].expert is not later[column].expert
     without = replace(group, experts={key: expert for key, expert in group.experts.items() if key[0] != slots["y"]})
-    assert without.estimates[1][column] is without.estimates[0][column]  # y has no trees of its own
+    assert without.rounds[1][column] is without.rounds[0][column]  # y has no trees of its own
+
+
+def test_each_number_that_is_learnt_later_reads_the_estimates_of_those_before(monkeypatch):
+    monkeypatch.setattr(boosted_trees, "WAVE", 1)
+    rng, known = random.Random(0), []
+    for number in range(400):
+        x = rng.uniform(0, 8)
+        tree = {"v": x + rng.gauss(0, 0.1), "w": x + rng.gauss(0, 0.1), "x": x, "z": x * x}
+        known.append(Entity(f"t{number}", {name: value for name, value in tree.items() if rng.random() < 0.8}))
+    codec = Codec.fit(of_one_class({(name,): Property(Number()) for name in "vwxz"}), known)
+    tokens = codec.encode(known)
+    group = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0).group
+    assert isinstance(group, TreeGroup)
+    columns = list(group.first)
+    assert len(columns) == 4
+    for place, column in enumerate(columns):
+        assert set(group.first[column].expert.read_from_estimates.tolist()) == set(columns[:place])
+    for weighted in group.experts.values():  # grown again from the estimates of all
+        assert isinstance(weighted.expert, BoostedTrees)
+        assert len(weighted.expert.read_from_estimates) == 3
+    quick = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0, seconds=0.5).group
+    assert isinstance(quick, TreeGroup)
+    assert quick.rounds[0].keys() == quick.rounds[1].keys() <= set(columns)
 
 
 def test_estimates_are_codes_of_the_numbers_that_are_predicted():
@@ -165,12 +201,13 @@ def test_trees_follow_a_chain_over_a_number_that_is_hidden():
     trees = group.experts[slots["z"], 0].expert
     assert isinstance(trees, BoostedTrees)
     assert isinstance(group.featurizer, OneHotFeatures)
-    places = trees.columns.estimates
-    assert [int(group.featurizer.slot[trees.columns.columns[place]]) for place in places] == [slots["y"]]
+    assert [int(group.featurizer.slot[column]) for column in trees.columns.filled] == [slots["y"]]
     batch = tokens.batch(torch.arange(len(tokens)))
     table = group.featurizer.table(batch, batch.known)
     lacking = table[:, group.featurizer.of(slots["y"])[0]].isnan()
-    predicted = trees.predict(Inputs(table[lacking], batch.id_hash[lacking]))
+    table[:, group.featurizer.of(slots["z"])] = NAN
+    rows = EstimatedTable(table, group.rounds).rows(lacking.nonzero()[:, 0])
+    predicted = trees.predict(Inputs(table[lacking], batch.id_hash[lacking], rows))
     truth = torch.tensor([entity.tree["z"] for entity in known], dtype=torch.float64)
     row = {number: place for place, number in enumerate(tokens.id_hash.tolist())}
     truth = truth[[row[number] for number in batch.id_hash[lacking].tolist()]]

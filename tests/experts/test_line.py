@@ -86,7 +86,7 @@ def test_trees_say_the_line_where_the_other_number_is_visible():
     expert = group.experts[codec.slot("", ("y",)), USUALLY_VISIBLE].expert
     batch = tokens.batch(torch.arange(len(known)))
     visible = batch.known & (batch.slot == codec.slot("", ("x",)))
-    predicted = expert.predict(Inputs(group.featurizer.table(batch, visible), batch.id_hash)).tolist()
+    predicted = expert.predict(group.seen(batch, visible).inputs(torch.arange(len(known)))).tolist()
     assert not any(number != number for number in predicted)
     assert max(abs(predicted[n] - one.tree["y"]) for n, one in enumerate(known) if "x" in one.tree) < 2
 

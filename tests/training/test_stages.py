@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from models import tiny_run
 
 from kbdisk.entity import Entity
@@ -20,7 +22,7 @@ from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import clock as clocks
 from kbdisk.training import loop
-from kbdisk.training.clock import NETWORKS, PASSES_FACTOR, WEIGHTS, Clock, Limits
+from kbdisk.training.clock import NETWORKS, PASSES_FACTOR, WEIGHTS, Clock, Limits, shared
 from kbdisk.training.data import Data
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
@@ -104,6 +106,34 @@ def test_time_that_a_stage_of_training_leaves_is_for_training(monkeypatch):
     clock.spent += 40  # networks leave 8 of their 48 seconds
     planned_later = 0.25 * 80  # of what was left when training began
     assert clock.seconds("knn") == pytest.approx((100 - 40 - planned_later) * 0.1 * 0.85 / 0.4)
+
+
+def test_an_expert_that_took_little_leaves_most_of_its_second_fit_to_the_others(monkeypatch):
+    clock = planned(100.0, monkeypatch)
+    boosters = clock.seconds("boosted_trees")
+    clock.note_fit("knn", 0.0)  # which has no second share, so nothing changes
+    assert clock.seconds("boosted_trees") == boosters
+    clock.note_fit("boosted_trees", 0.5)
+    again = EXPERTS["boosted_trees"].most_refits * 0.5
+    assert clock.seconds("boosted_trees again") == again
+    assert clock.seconds(NETWORKS) == pytest.approx((99 - again) * 0.6 / 0.66)
+
+
+@given(
+    st.floats(0, 100),
+    st.dictionaries(st.sampled_from("abcd"), st.just(0.0) | st.floats(0.01, 1), min_size=1),
+    st.dictionaries(st.sampled_from("abcd"), st.floats(0, 100)),
+)
+def test_what_some_stages_need_no_more_of_is_shared_by_the_others(left, shares, most):
+    seconds = shared(left, shares, most)
+    assert seconds.keys() == shares.keys()
+    assert all(0 <= part <= most.get(name, math.inf) + 1e-9 for name, part in seconds.items())
+    assert sum(seconds.values()) <= left + 1e-6
+    open_stages = [name for name in shares if shares[name] and seconds[name] < most.get(name, math.inf) - 1e-6]
+    if open_stages:
+        assert sum(seconds.values()) == pytest.approx(left)
+        units = [seconds[name] / shares[name] for name in open_stages]
+        assert units == pytest.approx([units[0]] * len(units))
 
 
 def test_stages_after_training_have_a_least_and_a_most(monkeypatch):

@@ -263,13 +263,30 @@ class NumberCodec:
 
     def decode(self, codes: Tensor) -> list[Any]:
         """Codes (n, 4) to numbers: rounded to the resolution, within the bounds; int where whole, else float."""
-        code, atom = (codes[:, column].detach().cpu().double().numpy() for column in (0, 3))
         low, high = self.bounds
-        numbers = np.clip(self.map.inverse(code), -MAX_NUMBER, MAX_NUMBER).tolist()
-        written = [min(max(self._rounded(number), low), high) for number in numbers]
-        for place in np.flatnonzero((atom >= 0) & (atom < len(self.atoms))).tolist():
-            written[place] = self.atoms[int(atom[place])]
+        written = [min(max(self._rounded(number), low), high) for number in self._unbounded(codes).tolist()]
+        for place, atom in zip(*self._atoms_of(codes), strict=True):
+            written[place] = self.atoms[atom]
         return [round(number) for number in written] if self.whole else written
+
+    def numbers(self, codes: Tensor) -> Floats:
+        """(n,) the numbers of codes (n, 4), within the bounds, and not rounded."""
+        numbers = self._unbounded(codes).clip(*self.bounds)
+        places, atoms = self._atoms_of(codes)
+        numbers[places] = np.array(self.atoms)[atoms]
+        return numbers
+
+    def _unbounded(self, codes: Tensor) -> Floats:
+        numbers: Floats = np.clip(
+            self.map.inverse(codes[:, 0].detach().cpu().double().numpy()), -MAX_NUMBER, MAX_NUMBER
+        )
+        return numbers
+
+    def _atoms_of(self, codes: Tensor) -> tuple[list[int], list[int]]:
+        """Which codes (n, 4) are atoms, and the atom of each."""
+        atoms = codes[:, 3].detach().cpu().long()
+        places = ((atoms >= 0) & (atoms < len(self.atoms))).nonzero()[:, 0]
+        return places.tolist(), atoms[places].tolist()
 
     def _rounded(self, number: float) -> float:
         """A number rounded to the resolution, never to -0.0.
