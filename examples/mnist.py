@@ -27,7 +27,7 @@ from kbdisk.data.dataset import Batch, plain_batch
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
 from kbdisk.model.diffusion import loss, reveal, revealing
-from kbdisk.model.masking import Hiding
+from kbdisk.model.masking import Hiding, hide
 
 SIDE = 28
 PIXELS = SIDE * SIDE
@@ -141,7 +141,8 @@ def train(pixels: Tensor, labels: Tensor, steps: int, size: int = 64) -> nn.Modu
 
     def step(n: int) -> Tensor:
         chosen = next(turns)
-        done = loss(model, digits(pixels[chosen], labels[chosen], known), Hiding())
+        batch = digits(pixels[chosen], labels[chosen], known)
+        done = loss(model, batch, hide(batch, Hiding()))
         if n % 100 == 0:
             click.echo(f"step {n}: {float(done.nats):.0f} nats an image")
         return done.total / PIXELS

@@ -515,7 +515,7 @@ def known(schema, entity):
 
 def put_again(schema, entities, share=1.0) -> tuple[int, int]:
     """Take properties away, one at a time, and place them; how many there were, and how many stand just as they stood."""
-    styles, draw = Styles.learn(schema, entities), random.Random(0)
+    styles, draw = SourceStyles(schema, entities), random.Random(0)
     count = same = 0
     for entity in entities:
         for path, one, value in known(schema, entity):
