@@ -135,8 +135,7 @@ def plan_stretches(kb: RdfFile) -> Plan:
     plan.stretches.append(len(text))
     if returns:
         return Plan([sum(plan.stretches)], wikibase=plan.wikibase)
-    plan.scattered, units_of_them = _scattered_names(digests, units)
-    plan.mixed = {bisect_left(ends, unit) for unit in units_of_them}
+    plan.scattered, plan.mixed = _scattered_names(digests, units, ends)
     return plan
 
 
@@ -202,23 +201,23 @@ def units(text: bytes, runs: list[tuple[bytes, bytes]] | None = None) -> Iterato
     yield start, place, names + early
 
 
-def _scattered_names(digests: array[int], units: array[int]) -> tuple[set[int], set[int]]:
-    """The digests that occur in two units, and these units."""
+def _scattered_names(digests: array[int], units: array[int], ends: list[int]) -> tuple[set[int], set[int]]:
+    """The digests that occur in two units, and the stretches with such units. `ends` has the last unit of each stretch but one."""
     if len(digests) > MAX_NAMES_AT_ONCE:
-        return _scattered_names_in_portions(digests, units)
+        return _scattered_names_in_portions(digests, units, ends)
     first: dict[int, int] = {}
     scattered = {name for name, unit in zip(digests, units, strict=True) if first.setdefault(name, unit) != unit}
     touched = {unit for name, unit in zip(digests, units, strict=True) if name in scattered} if scattered else set()
-    return scattered, touched
+    return scattered, {bisect_left(ends, unit) for unit in touched}
 
 
-def _scattered_names_in_portions(digests: array[int], units: array[int]) -> tuple[set[int], set[int]]:
+def _scattered_names_in_portions(digests: array[int], units: array[int], ends: list[int]) -> tuple[set[int], set[int]]:
     """The same in portions, in little memory."""
     import numpy as np
 
     every, unit = np.frombuffer(digests, np.int64), np.frombuffer(units, np.uint32)
     scattered: set[int] = set()
-    touched: set[int] = set()
+    mixed: set[int] = set()
     portion = every & (PORTIONS - 1)
     for number in range(PORTIONS):
         chosen = np.flatnonzero(portion == number)
@@ -226,8 +225,8 @@ def _scattered_names_in_portions(digests: array[int], units: array[int]) -> tupl
         names, where = every[order], unit[order]
         same = (names[1:] == names[:-1]) & (where[1:] != where[:-1])
         scattered.update(names[1:][same].tolist())
-        touched.update(where[np.isin(names, names[1:][same])].tolist())
-    return scattered, touched
+        mixed.update(np.searchsorted(ends, where[np.isin(names, names[1:][same])]).tolist())
+    return scattered, mixed
 
 
 def subject_of(line: bytes) -> bytes | None:
