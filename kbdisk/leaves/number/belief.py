@@ -32,6 +32,7 @@ MAX_ENTROPY_CELLS = 2**12  # rows x nodes at a time, which fit the cache
 KERNEL_WIDTHS = (0.05, 0.2)  # in code: standard deviations around the values of neighbours
 NEIGHBOUR_WIDTH = (1e-5, 1e-2)  # in code: bounds of the deviation around a neighbour's value itself
 MIDDLE_LEVELS = (0.4, 0.5, 0.6)  # of the mass: among which the typical number is
+LEVELS_OF_ESTIMATES = (0.1, 0.5, 0.9)  # the same of an estimate of experts, which may know what the mass does not
 MODE_CANDIDATES = 8  # whose mass is computed exactly
 AROUND_WIDTHS = (
     0.001,
@@ -213,20 +214,22 @@ class NumberBelief(SingleStep):
         """(n,) the number with the least absolute error: the estimate of experts, or half-way from the median to the answer.
 
         It is clamped to the middle fifth of the mass: of a belief with a heavy tail the answer, a mean, may lie far
-        outside. A median that is an atom with as much mass is returned as it is.
+        outside. An estimate is clamped to the middle four fifths. A median that is an atom with a fifth of the mass is
+        returned as it is.
         """
         if self.estimate is None and self.answer is None:
             return self.median()
         if self.estimate is None:
             return self._clamped()
         below = self.cdf(self.estimate)
-        is_inside = (below > MIDDLE_LEVELS[0]) & (below < MIDDLE_LEVELS[2])
+        is_inside = (below > LEVELS_OF_ESTIMATES[0]) & (below < LEVELS_OF_ESTIMATES[2])
         others = (~is_inside | self._have_heavy_atoms.any(1)).nonzero()[:, 0]  # few
         return self.estimate.index_copy(0, others, self.pick(others)._clamped())
 
     def _clamped(self) -> Tensor:
         """(n,) the estimate or what lies half-way, clamped."""
-        low, median, high = self.quantile(torch.tensor(MIDDLE_LEVELS, dtype=torch.float64)).unbind(1)
+        levels = MIDDLE_LEVELS if self.estimate is None else LEVELS_OF_ESTIMATES
+        low, median, high = self.quantile(torch.tensor(levels, dtype=torch.float64)).unbind(1)
         number = self.estimate
         if number is None:
             assert self.answer is not None
