@@ -295,7 +295,9 @@ def test_an_estimate_takes_the_curve_along(data, code, kind):
     moved = belief.with_estimate(belief.typical(), estimate, whole)
     low, high = moved.quantile(0.1), moved.quantile(0.9)
     typical = moved.with_answer(estimate + 1).pick(torch.tensor([1, 2])).typical()
-    assert torch.allclose(typical, torch.minimum(torch.maximum(estimate, low), high)[1:])
+    median, (atoms, masses) = moved.median(), moved.atoms
+    is_heavy = ((atoms == median[:, None]) & (masses >= 0.2)).any(1)
+    assert torch.allclose(typical, torch.minimum(torch.maximum(estimate, low), high).where(~is_heavy, median)[1:])
     assert belief.with_estimate(belief.typical(), estimate, none).density is belief.density
     distance = belief.tables(belief.slot, estimate[:, None]) - belief.tables(belief.slot, belief.typical()[:, None])
     z = torch.randn(3, 5, dtype=torch.float64)
