@@ -29,6 +29,7 @@ from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.property import Property
 from kbdisk.training.trained import Trained
 
+MAX_KEPT = 1 << 13  # planned entities: each is read up to three times, a few chunks later at most
 # Kinds of gaps: a place without a value, part of a known value, an absent property, a further member of a set.
 BLANK, PART, ABSENT, MEMBER = "blank", "part", "absent", "member"
 
@@ -51,13 +52,14 @@ class Planned:
 
 
 class Plan(Iterable[Planned]):
-    """The entities of a source in their order, each with its gaps. The gaps are found anew each time."""
+    """The entities of a source in their order, each with its gaps. Only the gaps of the last entities are kept."""
 
     def __init__(self, trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> None:
         self.trained, self.config = trained, config
         self.entities = list(entities)
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, config)
+        self._kept: dict[int, Planned] = {}  # by row
         refuse_unknown_classes(self.schema, config.classes)
         if CLASSES in config.only and not any(map(_states_classes, self.entities)):
             raise SchemaError("rdf:type", "expected RDF, whose entities have classes, got another source.")
@@ -67,6 +69,13 @@ class Plan(Iterable[Planned]):
 
     def planned(self, row: int) -> Planned:
         """The entity of a row with its gaps."""
+        if row not in self._kept:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            self._kept[row] = self._planned(row)
+        return self._kept[row]
+
+    def _planned(self, row: int) -> Planned:
         entity, reading = self.entities[row], self.readings[row]
         planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
         if reading is not None and planned.is_chosen:
@@ -129,7 +138,7 @@ class Plan(Iterable[Planned]):
     def with_config(self, config: CompletionConfig) -> Plan:
         """The plan with other thresholds, which change no gap."""
         plan = copy.copy(self)
-        plan.config = config
+        plan.config, plan._kept = config, {}
         return plan
 
     @property
