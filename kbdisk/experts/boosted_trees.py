@@ -81,6 +81,7 @@ MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels le
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
+VALUES_OF_BOOSTER = 300  # that take as long as a booster of hardly any values, about
 WAVE = 4  # numbers that are learnt side by side, from the estimates of those before
 MIN_SECONDS_TWICE = (
     0.5  # of a property, below which trees that made estimates are not grown again from the estimates of all
@@ -375,6 +376,11 @@ def fit(
     cheapest_first = dict(sorted(enough, key=lambda item: cost[item[0]]))
     many = frozenset(slot for slot, of_slot in cost.items() if of_slot.has_many_labels)
 
+    def part(slots: Iterable[int], among: Iterable[int]) -> float:
+        """The part of the time of several slots that some of them have: a booster of more values takes longer."""
+        some, all = (sum(len(cheapest_first[slot]) + VALUES_OF_BOOSTER for slot in group) for group in (slots, among))
+        return some / max(all, 1)
+
     def builders(slots: Iterable[int]) -> dict[int, Build]:
         """Which read the estimates that there are so far."""
         before = dict(estimates)
@@ -390,11 +396,11 @@ def fit(
     worth = slots_worth_filling(examples.features, cheapest_first)
     chain = sorted(worth, key=lambda slot: (-len(cheapest_first[slot]), slot))
     fits_twice = seconds is None or seconds >= MIN_SECONDS_TWICE * len(cheapest_first)
-    share = (ESTIMATE_SHARE if fits_twice else 1.0) * len(chain) / max(len(cheapest_first), 1)
+    share = (ESTIMATE_SHARE if fits_twice else 1.0) * part(chain, cheapest_first)
     chain_end = begun if seconds is None else time.monotonic() + share * (begun + seconds - time.monotonic())
     for start in range(0, len(chain), WAVE):
         wave = chain[start : start + WAVE]
-        within = (chain_end - time.monotonic()) * len(wave) / (len(chain) - start)
+        within = (chain_end - time.monotonic()) * part(wave, chain[start:])
         for slot, expert in fitting.fit_first(builders(wave), None if seconds is None else within, ignored).items():
             estimates[int(examples.features.numbers_of(slot))] = Estimate.of(codec, slot, expert)
     slots = [slot for slot in cheapest_first if fits_twice or slot not in fitting.tasks]
