@@ -2,7 +2,7 @@
 
 python -m benchmarks comparison SOURCE --budget 10s [--mask 0]     one source, budget and mask
 python -m benchmarks comparison                                    the tables and the plot of all that is stored
-python -m benchmarks comparison --page docs/comparison.md          the same, and drawn rows of `tabular`, written into a page
+python -m benchmarks comparison --page docs/comparison.md          the same, with links and drawn rows, written into a page
 
 SOURCE is a file or one of: gsm, nuclei, wikilike-1500, laureates, mondial, countries. Values are hidden as by
 `python -m benchmarks kb` (15 % of the single values). Methods are ours and all installed peers that fill values (`python -m
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import kbdisk
-from benchmarks import tabular
+from benchmarks import links, tabular
 from benchmarks.base import Table
 from benchmarks.data import source_file
 from benchmarks.kb import KINDS, KBOptions, ResumedFit, details_of, identity, mean_ratio, refuse, run
@@ -325,14 +325,17 @@ def main(argv: Sequence[str]) -> None:
     print_tables(tables(results))
     plot(results, arguments.out / f"{NAME}.png")
     if arguments.page is not None:
-        drawn = read(arguments.out / "tabular.jsonl")
-        write_page(results, drawn, arguments.page, arguments.out / f"{NAME}.png")
+        drawn, ranked = (read(arguments.out / f"{name}.jsonl") for name in ("tabular", links.NAME))
+        write_page(results, drawn, ranked, arguments.page, arguments.out / f"{NAME}.png")
 
 
-def write_page(results: Sequence[Result], drawn: Sequence[Result], page: Path, picture: Path) -> None:
-    """Write the tables and the plot, and the scores of drawn rows, between the markers of a page."""
+def write_page(
+    results: Sequence[Result], drawn: Sequence[Result], ranked: Sequence[Result], page: Path, picture: Path
+) -> None:
+    """Write the tables and the plot, ranked links, and the scores of drawn rows, between the markers of a page."""
     lines = [line for table in tables(results) for line in markdown(table)]
     lines += [picture_line(picture, page), ""] if results else []
+    lines += [line for table in links.table(links.beside_peers(ranked)) for line in markdown(table)]
     judged = [result for result in drawn if "row_scores" in result.details]
     lines += [line for table in tabular.tables(judged) for line in markdown(table)]
     write_between(page, text_around(page, NAME), lines)

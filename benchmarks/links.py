@@ -398,6 +398,17 @@ def best_threshold(odds: Tensor, is_true: Tensor) -> float:
     return float((edges[place] + edges[place + 1]) / 2)
 
 
+def beside_peers(results: Sequence[Result]) -> list[Result]:
+    """The results on links that a peer has ranked, with the same time and seed."""
+    peers = registry.able(RANKS)
+
+    def point(result: Result) -> tuple[str, str, str, int]:
+        return result.setting, result.part, result.told, result.seed
+
+    ranked = {point(result) for result in results if result.method in peers}
+    return [result for result in results if point(result) in ranked]
+
+
 def table(results: Sequence[Result]) -> list[Table]:
     """A row for each source, budget and method, mean over seeds."""
     rows = []

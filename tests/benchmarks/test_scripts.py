@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import SCRIPTS
-from benchmarks.results import Result, Row
+from benchmarks.results import Result, Row, append
 from kbdisk.entity import NOVALUE, Date, Entity, Quantity, at
 from kbdisk.experts import experts_of
 
@@ -81,6 +81,10 @@ def test_a_comparison_stores_each_method_goes_on_where_it_was_and_fills_its_page
     (tmp_path / "kb.jsonl").write_text("".join(rows))
     page = tmp_path / "page.md"
     page.write_text("\n".join(["# By hand", *markers("comparison"), "Also by hand", ""]))
+    ranks = [Row(name, 0.5, 9) for name in ("MRR", "tail MRR", "head MRR", "Hits@1", "Hits@3", "Hits@10")]
+    for method, seed in (("ours", 0), ("ours", 1), ("pykeen", 1)):
+        changes = {"setting": "codex-s", "told": "60s", "seed": seed, "details": {"epochs": seed}, "seconds": 60.0}
+        append(tmp_path / "links.jsonl", Result("links", method, ranks, **changes))
     fill, filled = registry.fill, []
 
     def failing(name, imputation):
@@ -104,6 +108,8 @@ def test_a_comparison_stores_each_method_goes_on_where_it_was_and_fills_its_page
     text = page.read_text()
     assert "| kb.jsonl | 60 s | constant | 1.000 | 1.000 |" in text
     assert "![comparison](comparison.png)" in text
+    ours = next(line for line in text.splitlines() if "codex-s | 60s | ours" in line)
+    assert ours.endswith("| 60 | 1 | 1 |")  # of the seed that the peer has, too
     assert text.endswith("Also by hand\n")
 
 
