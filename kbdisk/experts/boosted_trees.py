@@ -65,6 +65,7 @@ from kbdisk.experts.filled_columns import (
     EstimatedTable,
     FilledColumns,
     Round,
+    needed,
     slots_worth_filling,
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
@@ -83,13 +84,9 @@ VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
 VALUES_OF_BOOSTER = 300  # that take as long as a booster of hardly any values, about
 WAVE = 4  # numbers that are learnt side by side, from the estimates of those before
-MIN_SECONDS_TWICE = (
-    0.5  # of a property, below which trees that made estimates are not grown again from the estimates of all
-)
+MIN_SECONDS_TWICE = 0.5  # of a property, from which on trees are grown again from the estimates of all
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
-MANY_LABELS_SHARE = (
-    0.35  # of a limited time: at most so much for properties of many labels, which regressions predict as well
-)
+MANY_LABELS_SHARE = 0.35  # of a limited time, at most: for properties of many labels, which regressions predict as well
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees that make estimates and are grown again
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
 STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
@@ -378,8 +375,8 @@ def fit(
 
     def part(slots: Iterable[int], among: Iterable[int]) -> float:
         """The part of the time of several slots that some of them have: a booster of more values takes longer."""
-        some, all = (sum(len(cheapest_first[slot]) + VALUES_OF_BOOSTER for slot in group) for group in (slots, among))
-        return some / max(all, 1)
+        some, whole = (sum(len(cheapest_first[slot]) + VALUES_OF_BOOSTER for slot in group) for group in (slots, among))
+        return some / max(whole, 1)
 
     def builders(slots: Iterable[int]) -> dict[int, Build]:
         """Which read the estimates that there are so far."""
@@ -405,9 +402,11 @@ def fit(
             estimates[int(examples.features.numbers_of(slot))] = Estimate.of(codec, slot, expert)
     slots = [slot for slot in cheapest_first if fits_twice or slot not in fitting.tasks]
     fitting.fit_first(builders(slots), None if seconds is None else begun + seconds - time.monotonic(), report)
-    first = {column: estimate.to(device) for column, estimate in estimates.items()}
+    experts = {slot: fitting.expert(slot) for slot in fitting.tasks}
+    read = {column for expert in experts.values() for column in expert.read_from_estimates.tolist()}
+    first = {column: estimate.to(device) for column, estimate in needed(estimates, read).items()}
     unweighted = {
-        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(fitting.expert(slot).to(device)) for slot in fitting.tasks
+        (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in experts.items()
     }
 
     def refitted(group: ExpertGroup, seconds: float | None = None, report: Report = ignored) -> ExpertGroup:

@@ -119,6 +119,16 @@ class FilledColumns:
         return replace(self, columns=self.columns.to(device), own=self.own.to(device))
 
 
+def needed(estimates: Round, read: Iterable[int]) -> Round:
+    """The estimates of a first round for the columns that are read, and for those that these read in turn."""
+    columns, kept = set(read), {}
+    for column, estimate in reversed(list(estimates.items())):
+        if column in columns:
+            kept[column] = estimate
+            columns.update(estimate.expert.read_from_estimates.tolist())
+    return dict(reversed(list(kept.items())))
+
+
 # ---------------------------------------------------------------- rounds of imputation
 
 

@@ -16,7 +16,7 @@ from kbdisk.experts.base import Inputs, Sides
 from kbdisk.experts.boosted_trees import BoostedTrees, TreeGroup, fit
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.filled_columns import Estimate, EstimatedRows, EstimatedTable, FilledColumns, worth_filling
+from kbdisk.experts.filled_columns import Estimate, EstimatedRows, EstimatedTable, FilledColumns, needed, worth_filling
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -95,6 +95,13 @@ def test_in_the_first_round_a_number_is_read_from_the_estimates_of_numbers_befor
     assert [expert.asked for expert in experts[1:]] == [1, 2, 2]  # no more rows than lead to column 3
 
 
+def test_estimates_that_nothing_reads_are_left_out():
+    identity = torch.tensor([[0.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
+    first = {column: Estimate(Doubled(column - 1), identity) for column in range(1, 6)}
+    assert list(needed(first, [3])) == [1, 2, 3]
+    assert needed(first, []) == {}
+
+
 def column_of(rows: EstimatedRows, column: int) -> torch.Tensor:
     return rows.codes(torch.tensor([column]))[:, 0]
 
@@ -154,7 +161,7 @@ def test_each_number_that_is_learnt_later_reads_the_estimates_of_those_before(mo
     group = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0).group
     assert isinstance(group, TreeGroup)
     columns = list(group.first)
-    assert len(columns) == 4
+    assert {int(group.featurizer.slot[column]) for column in columns} == set(range(4))
     for place, column in enumerate(columns):
         assert set(group.first[column].expert.read_from_estimates.tolist()) == set(columns[:place])
     for weighted in group.experts.values():  # grown again from the estimates of all
