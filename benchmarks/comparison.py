@@ -43,6 +43,7 @@ SORTS: dict[str, Callable[[str, str], bool]] = {  # of values, by the name and t
     "within lists": lambda name, kind: ANY in name,
 }
 KEPT = ("kind", "filled", "took", "intervals")  # of the details of a result: the error of each value is left out
+LEAST_DRAWN = 0.01  # error of the constant's: a smaller one is drawn here
 OVERRUN = 1.2  # times its budget: a method that takes longer is named beneath the table
 Point = tuple[str, str, float, str]  # source, part, budget, method
 
@@ -270,13 +271,14 @@ def plot(results: Sequence[Result], path: Path) -> bool:
 
     def draw(figure: Any) -> None:
         from matplotlib.lines import Line2D
+        from matplotlib.ticker import LogLocator
 
         panels = figure.subplots(len(sources), 2, squeeze=False)
         for row, source in zip(panels, sources, strict=True):
             for axes, kind in zip(row, ("numbers", "labels"), strict=True):
                 for method, (marker, colour) in styles.items():
                     line = [
-                        (statistics.fmean(result.seconds for result in group), value)
+                        (statistics.fmean(result.seconds for result in group), max(value, LEAST_DRAWN))
                         for point, group in sorted(points.items())
                         if (point[0], point[3]) == (source, method)
                         and (value := mean_ratio(group, KINDS[kind])) is not None
@@ -287,6 +289,10 @@ def plot(results: Sequence[Result], path: Path) -> bool:
                     axes.axis("off")
                     continue
                 axes.set_xscale("symlog", linthresh=1)
+                axes.set_yscale("log")  # one method that is far off would press all others together
+                axes.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 4, 6, 8)))
+                for format_ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+                    format_ticks("{x:g}")
                 axes.grid(axis="both", color=GRID, linewidth=0.8)
                 axes.set_title(f"{source}, {kind}", loc="left", fontsize=10)
                 axes.set_xlabel("seconds")
