@@ -43,7 +43,7 @@ SORTS: dict[str, Callable[[str, str], bool]] = {  # of values, by the name and t
     "within lists": lambda name, kind: ANY in name,
 }
 KEPT = ("kind", "filled", "took", "intervals")  # of the details of a result: the error of each value is left out
-LEAST_DRAWN = 0.01  # error of the constant's: a smaller one is drawn here
+LEAST_DRAWN = 0.01  # times the constant's error: smaller errors are drawn here
 OVERRUN = 1.2  # times its budget: a method that takes longer is named beneath the table
 Point = tuple[str, str, float, str]  # source, part, budget, method
 

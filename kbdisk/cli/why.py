@@ -246,7 +246,7 @@ class _Screen:
         for limit in reasons.limits:
             yield (
                 f"{self._leaf_prefix(limit.path)}weighted mean {_number(limit.weighted)}, moved to {_number(limit.kept)}: "
-                "into the middle fifth of the whole distribution"
+                "into the middle four fifths of the whole distribution"
             )
         for shrinkage in reasons.shrinkages:
             parts = f"{percent(shrinkage.trust)} of this, {percent(1 - shrinkage.trust)} of the constant"

@@ -29,7 +29,7 @@ from kbdisk.schemas.kinds import Set
 from kbdisk.schemas.property import Property
 from kbdisk.training.trained import Trained
 
-MAX_KEPT = 1 << 13  # planned entities: each is read up to three times, a few chunks later at most
+MAX_KEPT = 1 << 16  # gaps of planned entities: each entity is read up to three times, a few chunks later at most
 # Kinds of gaps: a place without a value, part of a known value, an absent property, a further member of a set.
 BLANK, PART, ABSENT, MEMBER = "blank", "part", "absent", "member"
 
@@ -59,7 +59,8 @@ class Plan(Iterable[Planned]):
         self.entities = list(entities)
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, config)
-        self._kept: dict[int, Planned] = {}  # by row
+        self._kept: dict[int, Planned] = {}  # by row, the oldest first
+        self._kept_gaps = 0
         refuse_unknown_classes(self.schema, config.classes)
         if CLASSES in config.only and not any(map(_states_classes, self.entities)):
             raise SchemaError("rdf:type", "expected RDF, whose entities have classes, got another source.")
@@ -69,11 +70,13 @@ class Plan(Iterable[Planned]):
 
     def planned(self, row: int) -> Planned:
         """The entity of a row with its gaps."""
-        if row not in self._kept:
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.clear()
-            self._kept[row] = self._planned(row)
-        return self._kept[row]
+        planned = self._kept.get(row)
+        if planned is None:
+            planned = self._kept[row] = self._planned(row)
+            self._kept_gaps += _size(planned)
+            while self._kept_gaps > MAX_KEPT and len(self._kept) > 1:
+                self._kept_gaps -= _size(self._kept.pop(next(iter(self._kept))))
+        return planned
 
     def _planned(self, row: int) -> Planned:
         entity, reading = self.entities[row], self.readings[row]
@@ -138,7 +141,7 @@ class Plan(Iterable[Planned]):
     def with_config(self, config: CompletionConfig) -> Plan:
         """The plan with other thresholds, which change no gap."""
         plan = copy.copy(self)
-        plan.config, plan._kept = config, {}
+        plan.config, plan._kept, plan._kept_gaps = config, {}, 0
         return plan
 
     @property
@@ -206,6 +209,10 @@ class Plan(Iterable[Planned]):
         """Write the rows as JSON Lines."""
         with writing(file) as stream:
             stream.writelines(dump_json(row, LINE) for row in self.rows)
+
+
+def _size(planned: Planned) -> int:
+    return 1 + len(planned.gaps) + len(planned.sets)
 
 
 def _states_classes(entity: Entity) -> bool:

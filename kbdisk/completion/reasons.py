@@ -74,7 +74,7 @@ class Shrinkage:
 class Limit:
     """The weighted mean of predicted numbers, where the stack does not take it as it is.
 
-    A number that is written stays within the middle fifth of the mass of the whole belief, and a repeated number with much
+    A number that is written stays within the middle four fifths of the mass of the whole belief, and a repeated number with much
     of the mass is written as it is.
     """
 

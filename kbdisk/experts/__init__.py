@@ -59,7 +59,7 @@ class ExpertKind:
     )
     refit_share: float = 0.0  # of its time: to fit it again once it has weights
     short_refit_share: float = 0.0  # the same in a short budget
-    most_refits: float = 2.0  # times as long as its first fit it takes to be fitted again, at most
+    max_refit_factor: float = 2.0  # of the time of its first fit: what it takes at most to be fitted again
     factor_if_silent: float = 1.0  # times its time where networks cannot take enough steps, and leave theirs
     kept_share: float = 0.0  # of its planned time, that it has however long the stages before it took
     # that it prepares, about: without time for all of them it is left out; None: it never is
@@ -144,7 +144,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             refit_share=0.4,
             short_refit_share=0.25,  # first trees with too little time gain more by it than an average of several
             factor_if_silent=2.25,
-            most_refits=6.0,  # a booster for each fold
+            max_refit_factor=6.0,  # a booster for each fold
             kept_share=0.7,  # the best expert, as a rule
             keep_before_refit=True,
         ),

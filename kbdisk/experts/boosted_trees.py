@@ -65,7 +65,7 @@ from kbdisk.experts.filled_columns import (
     EstimatedTable,
     FilledColumns,
     Round,
-    needed,
+    needed_estimates,
     slots_worth_filling,
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
@@ -82,7 +82,7 @@ MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels le
 CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
-VALUES_OF_BOOSTER = 300  # that take as long as a booster of hardly any values, about
+VALUES_OF_BOOSTER = 300  # added to the number of values: what any booster takes besides
 WAVE = 4  # numbers that are learnt side by side, from the estimates of those before
 MIN_SECONDS_TWICE = 0.5  # of a property, from which on trees are grown again from the estimates of all
 LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the round before
@@ -318,20 +318,23 @@ class TreeGroup(ExpertGroup):
 
     @cached_property
     def rounds(self) -> list[Round]:
-        """The estimates of each round: those after the first are by the trees that have weights."""
+        """The estimates of each round: those after the first are by the trees that have weights, where a number has some."""
         weighted: dict[int, BoostedTrees] = {}  # by the column of a number
         for (_, level), of_key in self.experts.items():
             trees = of_key.expert
             assert isinstance(trees, BoostedTrees)
             if trees.scale is not None and len(trees.columns.own) and level == USUALLY_VISIBLE:
                 weighted[int(trees.columns.own[0])] = trees
-        later = {
-            column: replace(estimate, expert=weighted[column])
-            if column in weighted and weighted[column] is not estimate.expert
-            else estimate
-            for column, estimate in self.first.items()
-        }
-        return [self.first, *[later] * LATER_ROUNDS]
+
+        def later(column: int, estimate: Estimate) -> Estimate:
+            first, trees = estimate.expert, weighted.get(column)
+            assert isinstance(first, BoostedTrees)
+            if trees is None or trees.trees.leaves is first.trees.leaves:
+                return estimate
+            return replace(estimate, expert=trees)
+
+        second = {column: later(column, estimate) for column, estimate in self.first.items()}
+        return [self.first, *[second] * LATER_ROUNDS]
 
     def seen(self, batch: Batch, visible: Tensor) -> Seen:
         """The features of the visible tokens (T,), and estimates of the hidden numbers."""
@@ -364,7 +367,7 @@ def fit(
 ) -> Candidates:
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
-    import catboost  # noqa: F401  # which takes time that the first booster would lack
+    import catboost  # noqa: F401  # here, so that it is no part of the time of the first booster
 
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
@@ -373,7 +376,7 @@ def fit(
     cheapest_first = dict(sorted(enough, key=lambda item: cost[item[0]]))
     many = frozenset(slot for slot, of_slot in cost.items() if of_slot.has_many_labels)
 
-    def part(slots: Iterable[int], among: Iterable[int]) -> float:
+    def share_of_time(slots: Iterable[int], among: Iterable[int]) -> float:
         """The part of the time of several slots that some of them have: a booster of more values takes longer."""
         some, whole = (sum(len(cheapest_first[slot]) + VALUES_OF_BOOSTER for slot in group) for group in (slots, among))
         return some / max(whole, 1)
@@ -388,23 +391,31 @@ def fit(
 
         return {slot: partial(build, slot) for slot in slots}
 
+    def reported(before: int) -> Report:
+        """The report of boosters after so many others."""
+        total = len(chain) + len(cheapest_first) - (0 if fits_twice else len(chain))
+        return lambda done, count: report(min(before + done, total), total)
+
     estimates: dict[int, Estimate] = {}  # by column
+    in_chain: dict[int, BoostedTrees] = {}  # by slot
     fitting = Fitting(many, math.inf if seconds is None else MANY_LABELS_SHARE * seconds, seed, device)
     worth = slots_worth_filling(examples.features, cheapest_first)
     chain = sorted(worth, key=lambda slot: (-len(cheapest_first[slot]), slot))
     fits_twice = seconds is None or seconds >= MIN_SECONDS_TWICE * len(cheapest_first)
-    share = (ESTIMATE_SHARE if fits_twice else 1.0) * part(chain, cheapest_first)
+    share = (ESTIMATE_SHARE if fits_twice else 1.0) * share_of_time(chain, cheapest_first)
     chain_end = begun if seconds is None else time.monotonic() + share * (begun + seconds - time.monotonic())
     for start in range(0, len(chain), WAVE):
         wave = chain[start : start + WAVE]
-        within = (chain_end - time.monotonic()) * part(wave, chain[start:])
-        for slot, expert in fitting.fit_first(builders(wave), None if seconds is None else within, ignored).items():
+        within = (chain_end - time.monotonic()) * share_of_time(wave, chain[start:])
+        grown = fitting.fit_first(builders(wave), None if seconds is None else within, reported(start))
+        for slot, expert in grown.items():
             estimates[int(examples.features.numbers_of(slot))] = Estimate.of(codec, slot, expert)
-    slots = [slot for slot in cheapest_first if fits_twice or slot not in fitting.tasks]
-    fitting.fit_first(builders(slots), None if seconds is None else begun + seconds - time.monotonic(), report)
-    experts = {slot: fitting.expert(slot) for slot in fitting.tasks}
+        in_chain |= grown
+    slots = [slot for slot in cheapest_first if fits_twice or slot not in in_chain]
+    left = None if seconds is None else begun + seconds - time.monotonic()
+    experts = in_chain | fitting.fit_first(builders(slots), left, reported(len(chain)))
     read = {column for expert in experts.values() for column in expert.read_from_estimates.tolist()}
-    first = {column: estimate.to(device) for column, estimate in needed(estimates, read).items()}
+    first = {column: estimate.to(device) for column, estimate in needed_estimates(estimates, read).items()}
     unweighted = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in experts.items()
     }
@@ -638,6 +649,8 @@ class Fitting:
                 if task is not None and training is not None:
                     workers.wait_for_a_thread()
                     begun = time.monotonic()
+                    if begun >= end and slot in self.boosters:
+                        break  # it keeps the one that it has
                     limit = min(begun + MAX_SHARES * side_by_side * (end - begun) / (count - done), end)
                     self.tasks[slot], self.boosters[slot] = task, {}
                     workers.start(partial(self._fit, task, FIRST, training, limit, thread_count))

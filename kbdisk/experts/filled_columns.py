@@ -9,7 +9,7 @@ Only a number that most entities with the property have is filled: others are mi
 When trees predict, hidden numbers are imputed in rounds (`EstimatedTable`), as a chain may have several links:
 
     first round    the trees of a number read the estimates of numbers that were learnt before it
-    later rounds   they read the estimates of all numbers, as the round before has them
+    later rounds   the trees that are weighed read what the round before has
 
 n rows   F features   f of them that one property uses   k of these that are filled
 """
@@ -89,8 +89,9 @@ class FilledColumns:
         return self.columns[self.places]
 
     def __call__(self, features: Tensor, estimates: Estimates | None) -> Tensor:
-        """(n, F) all features, NaN where unknown, and estimates for the same rows, which are needed if columns are filled ->
-        (n, f + k) filled columns, and which cells are filled.
+        """(n, F) all features, NaN where unknown -> (n, f + k) the columns, filled from estimates for the same rows, and which cells are.
+
+        Without filled columns there need be no estimates.
         """
         filled = features[:, self.columns]
         if not self.places:
@@ -104,7 +105,7 @@ class FilledColumns:
         """The same for features that may show the property itself: estimates are made without it, by one round."""
         if not self.places:
             return self(features, None)
-        table = EstimatedTable(features.index_fill(1, self.own, torch.nan), [estimates])
+        table = EstimatedTable(features.index_fill(1, self.own, torch.nan), [estimates], never_imputed=self.own)
         rows = torch.arange(len(features), device=features.device)
         table.announce([(self.filled, rows)])
         return self(features, table.rows(rows))
@@ -119,7 +120,7 @@ class FilledColumns:
         return replace(self, columns=self.columns.to(device), own=self.own.to(device))
 
 
-def needed(estimates: Round, read: Iterable[int]) -> Round:
+def needed_estimates(estimates: Round, read: Iterable[int]) -> Round:
     """The estimates of a first round for the columns that are read, and for those that these read in turn."""
     columns, kept = set(read), {}
     for column, estimate in reversed(list(estimates.items())):
@@ -133,7 +134,7 @@ def needed(estimates: Round, read: Iterable[int]) -> Round:
 
 
 class EstimatedTable:
-    """The features of some entities. A hidden number is imputed when it is first read.
+    """The features of some entities. A hidden number is imputed once, when it is first read or announced.
 
     All hidden numbers of its column whose reading was announced are imputed with it, as trees predict many rows at once far faster
     than few at a time.
@@ -141,8 +142,11 @@ class EstimatedTable:
     n entities   F features   K columns that are imputed
     """
 
-    def __init__(self, features: Tensor, rounds: Sequence[Round]) -> None:
-        """`features` (n, F) are NaN where hidden; each of the `rounds` has an estimate for each column that is imputed."""
+    def __init__(self, features: Tensor, rounds: Sequence[Round], never_imputed: Tensor | None = None) -> None:
+        """`features` (n, F) are NaN where hidden; each of the `rounds` has an estimate for each column that is imputed.
+
+        Some columns (m,) stay hidden: trees that learnt a number from these rows would disclose it to its own estimates.
+        """
         self.features, self.rounds = features, rounds
         self.columns = sorted(set().union(*rounds))
         self._place = features.new_full((features.shape[1],), -1, dtype=torch.long)  # of a column, among those imputed
@@ -151,6 +155,10 @@ class EstimatedTable:
         self._codes = [numbers.clone() for _ in rounds]  # (n, K) NaN where nothing was read yet
         self._lacking = [numbers.isnan() for _ in rounds]  # (n, K) the same
         self._announced = [torch.zeros_like(self._lacking[0]) for _ in rounds]  # (n, K)
+        if never_imputed is not None:
+            hidden = self._place[never_imputed]
+            for lacking in self._lacking:
+                lacking[:, hidden[hidden >= 0]] = False
 
     def rows(self, rows: Tensor) -> EstimatedRows:
         """The estimates of the last round for some rows (m,)."""
@@ -158,14 +166,17 @@ class EstimatedTable:
 
     def announce(self, reads: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Note which columns (k,) of the last round will be read in which rows (m,), and what their trees read of earlier rounds."""
+        places = {column: place for place, column in enumerate(self.columns)}
         read = torch.zeros(self.features.shape[0], len(self.columns), dtype=torch.bool, device=self.features.device)
         for columns, rows in reads:
             read[rows[:, None], self._place[columns]] = True
         for turn in reversed(range(len(self.rounds))):
             before = torch.zeros_like(read)
             for column, estimate in reversed(list(self.rounds[turn].items())):  # a column after all that read it
-                place = int(self._place[column])
+                place = places[column]
                 reading = read[:, place] & self._lacking[turn][:, place]
+                if not bool(reading.any()):
+                    continue
                 if self._is_of_first_round(place, turn):
                     before[:, place] |= reading
                 else:
@@ -173,6 +184,10 @@ class EstimatedTable:
                     sources[:, self._place[estimate.expert.read_from_estimates]] |= reading[:, None]
             self._announced[turn] |= read & self._lacking[turn]
             read = before
+        for column in self.rounds[0]:  # in their order, so that none waits for a long chain of others
+            rows = (self._announced[0][:, places[column]] & self._lacking[0][:, places[column]]).nonzero()[:, 0]
+            if len(rows):
+                self._impute(places[column], rows, 0)
 
     def codes(self, columns: Tensor, rows: Tensor, turn: int) -> Tensor:
         """(m, k) the codes of columns (k,) in some rows (m,); hidden ones are imputed by the round `turn`."""

@@ -28,7 +28,7 @@ from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup, Trees
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import NUMBER, HashedFeatures, OneHotFeatures, blocks_of
-from kbdisk.experts.filled_columns import Estimate, FilledColumns
+from kbdisk.experts.filled_columns import Estimate, FilledColumns, needed_estimates
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
@@ -380,8 +380,11 @@ ESTIMATES = 2  # in the place of a level: trees whose predictions fill a number 
 def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
     assert isinstance(group.featurizer, OneHotFeatures)
     assert isinstance(group, TreeGroup)
-    every = dict(group.experts)
-    for column, estimate in group.first.items():
+    every, read = dict(group.experts), set()
+    for weighted in group.experts.values():
+        assert isinstance(weighted.expert, BoostedTrees)
+        read.update(weighted.expert.read_from_estimates.tolist())
+    for column, estimate in needed_estimates(group.first, read).items():
         assert isinstance(estimate.expert, BoostedTrees)
         slot = int(group.featurizer.slot[column])
         every[slot, ESTIMATES] = WeightedExpert.unweighted(estimate.expert)
@@ -444,7 +447,10 @@ def _read_boosted_trees(
         raise ValueError("filled: expected estimates that do not read each other, got a circle") from None
     if not set(order) <= estimates.keys():
         raise ValueError("filled: expected numbers that are estimated, got others")
-    first = {column: Estimate.of(codec, int(features.slot[column]), estimates[column]) for column in order}
+    first = {
+        column: Estimate.of(codec, int(features.slot[column]), estimates[column]).to(features.slot.device)
+        for column in order
+    }
     return TreeGroup(features, shared["usual_amount"], weighted, first)
 
 

@@ -52,8 +52,8 @@ class Limits(NamedTuple):
     most: float
 
 
-def shared(left: float, shares: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by shares. What stages leave that need no more than `most` is for the others."""
+def share_seconds(left: float, shares: Mapping[str, float], most: Mapping[str, float]) -> dict[str, float]:
+    """Seconds divided by shares. A stage has at most its `most` seconds; the rest goes to the others."""
     seconds: dict[str, float] = {}
     while True:
         open_shares = {name: share for name, share in shares.items() if name not in seconds}
@@ -209,11 +209,11 @@ class Clock:
         whole = sum(self.shares.values())
         planned = sum(self._planned_after(sum(shares.values()) / whole).values())
         least = self.kept.get(name, 0.0) * self.shares[name] / whole * (self.for_training or 0.0)
-        return max(shared(max(self.left - planned, 0.0), shares, self.most)[name], least)
+        return max(share_seconds(max(self.left - planned, 0.0), shares, self.most)[name], least)
 
     def note_fit(self, name: str, seconds: float) -> None:
         """Note the seconds that an expert took: to be fitted again it needs a few times as many at most."""
-        self.most[f"{name} again"] = EXPERTS[name].most_refits * seconds
+        self.most[f"{name} again"] = EXPERTS[name].max_refit_factor * seconds
 
     def is_enough_for(self, name: str, values: int) -> bool:
         """Whether an expert has time to go through so many values."""

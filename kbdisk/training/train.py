@@ -231,6 +231,7 @@ class Experts:
             config, seed = self.run.experts[name], self.run.seed
             if not self.clock.is_enough_for(name, len(self.data.training.slot)):
                 self.clock.leave_out(name)
+                self.clock.note_fit(name, 0.0)
                 continue
             seconds, report = self.clock.stage(name, kind.doing)
             begun = time.monotonic()
@@ -264,6 +265,8 @@ class Experts:
             name: group for name, group in weighted.items() if group and EXPERTS[name].keep_before_refit
         }
         trained = replace(trained, experts_before_refit=experts_before_refit)
+        for name in [name for name, group in weighted.items() if group is None]:
+            clock.note_fit(name, 0.0)  # it is not fitted again
         for name, group in weighted.items():
             if group is not None:
                 seconds, report = clock.stage(f"{name} again", f"{EXPERTS[name].doing} again")

@@ -202,7 +202,7 @@ def units(text: bytes, runs: list[tuple[bytes, bytes]] | None = None) -> Iterato
 
 
 def _scattered_names(digests: array[int], units: array[int], ends: list[int]) -> tuple[set[int], set[int]]:
-    """The digests that occur in two units, and the stretches with such units. `ends` has the last unit of each stretch but one."""
+    """The digests that occur in two units, and the stretches with such units. `ends` has the last unit of each stretch but the last."""
     if len(digests) > MAX_NAMES_AT_ONCE:
         return _scattered_names_in_portions(digests, units, ends)
     first: dict[int, int] = {}

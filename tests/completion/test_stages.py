@@ -19,6 +19,7 @@ from tables import for_each
 from things import entities, thing
 
 from kbdisk.completion import complete, predict
+from kbdisk.completion import plan as plans
 from kbdisk.completion.complete import Completing, predicting_writable_gaps
 from kbdisk.completion.config import FILLS, CompletionConfig
 from kbdisk.completion.gaps import Gap
@@ -67,6 +68,20 @@ def gaps():
 @pytest.fixture(scope="module")
 def plan(model, gaps):
     return Plan(model, gaps, CompletionConfig())
+
+
+def test_the_gaps_of_the_last_entities_are_kept_and_others_found_again(plan, monkeypatch):
+    every = [[(gap.path, gap.asked, gap.parts) for gap in planned.gaps] for planned in plan]
+    assert any(every)
+    assert plan.planned(7) is plan.planned(7)
+    monkeypatch.setattr(plans, "MAX_KEPT", 5)
+    few = plan.with_config(plan.config)
+    again = [[(gap.path, gap.asked, gap.parts) for gap in planned.gaps] for planned in [*few, *few]]
+    assert again == 2 * every
+    last = few.planned(few.total - 1)
+    assert few.planned(few.total - 1) is last
+    assert [few.planned(row).row for row in range(6)] == list(range(6))
+    assert few.planned(few.total - 1) is not last
 
 
 @pytest.fixture(scope="module")

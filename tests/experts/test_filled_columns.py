@@ -16,7 +16,14 @@ from kbdisk.experts.base import Inputs, Sides
 from kbdisk.experts.boosted_trees import BoostedTrees, TreeGroup, fit
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.features import OneHotFeatures
-from kbdisk.experts.filled_columns import Estimate, EstimatedRows, EstimatedTable, FilledColumns, needed, worth_filling
+from kbdisk.experts.filled_columns import (
+    Estimate,
+    EstimatedRows,
+    EstimatedTable,
+    FilledColumns,
+    needed_estimates,
+    worth_filling,
+)
 from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
@@ -98,8 +105,35 @@ def test_in_the_first_round_a_number_is_read_from_the_estimates_of_numbers_befor
 def test_estimates_that_nothing_reads_are_left_out():
     identity = torch.tensor([[0.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
     first = {column: Estimate(Doubled(column - 1), identity) for column in range(1, 6)}
-    assert list(needed(first, [3])) == [1, 2, 3]
-    assert needed(first, []) == {}
+    assert list(needed_estimates(first, [3])) == [1, 2, 3]
+    assert needed_estimates(first, []) == {}
+
+
+def test_in_training_nothing_that_is_read_was_made_from_the_property_itself():
+    identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
+    knows_the_property = SumOfFeatures()
+    first = {0: Estimate(knows_the_property, identity), 1: Estimate(Doubled(0), identity)}
+    columns = FilledColumns(torch.tensor([1]), torch.tensor([0]), [0])
+    filled = columns.of_training(torch.tensor([[5.0, NAN], [6.0, 1.0]]), first)
+    torch.testing.assert_close(filled, torch.tensor([[NAN, 1.0], [1.0, 0.0]]), equal_nan=True)
+
+
+def test_a_long_chain_is_no_deep_recursion():
+    identity = torch.tensor([[-1e6, 1e6], [-1e6, 1e6]], dtype=torch.float64)
+    first = {0: Estimate(SumOfFeatures(), identity)}
+    first |= {column: Estimate(SameAs(column - 1), identity) for column in range(1, 1000)}
+    features = torch.full((1, 1000), NAN)
+    features[0, 0] = 3.0
+    table = EstimatedTable(features, [first])
+    table.announce([(torch.tensor([999]), torch.tensor([0]))])
+    assert float(column_of(table.rows(torch.tensor([0])), 999)) == 3.0
+
+
+class SameAs(Doubled):
+    """Predicts the number of a column."""
+
+    def numbers(self, features, estimates=None):
+        return super().numbers(features, estimates) / 2
 
 
 def column_of(rows: EstimatedRows, column: int) -> torch.Tensor:
@@ -167,9 +201,16 @@ def test_each_number_that_is_learnt_later_reads_the_estimates_of_those_before(mo
     for weighted in group.experts.values():  # grown again from the estimates of all
         assert isinstance(weighted.expert, BoostedTrees)
         assert len(weighted.expert.read_from_estimates) == 3
-    quick = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0, seconds=0.5).group
-    assert isinstance(quick, TreeGroup)
-    assert quick.rounds[0].keys() == quick.rounds[1].keys() <= set(columns)
+    monkeypatch.setattr(boosted_trees, "MIN_SECONDS_TWICE", float("inf"))
+    once = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0, seconds=60.0).group
+    assert isinstance(once, TreeGroup)
+    assert once.first
+    assert len(once.experts) == 4
+    for (slot, _), weighted in once.experts.items():  # each read those before it alone
+        column = int(once.featurizer.numbers_of(slot))
+        read = weighted.expert.read_from_estimates.tolist()
+        assert all(columns.index(other) < columns.index(column) for other in read)
+    assert all(once.rounds[1][column] is once.first[column] for column in once.first)  # nothing new to read
 
 
 def test_estimates_are_codes_of_the_numbers_that_are_predicted():

@@ -22,7 +22,7 @@ from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import clock as clocks
 from kbdisk.training import loop
-from kbdisk.training.clock import NETWORKS, PASSES_FACTOR, WEIGHTS, Clock, Limits, shared
+from kbdisk.training.clock import NETWORKS, PASSES_FACTOR, WEIGHTS, Clock, Limits, share_seconds
 from kbdisk.training.data import Data
 from kbdisk.training.loop import SILENT_WIDTH
 from kbdisk.training.run import Run
@@ -114,7 +114,7 @@ def test_an_expert_that_took_little_leaves_most_of_its_second_fit_to_the_others(
     clock.note_fit("knn", 0.0)  # which has no second share, so nothing changes
     assert clock.seconds("boosted_trees") == boosters
     clock.note_fit("boosted_trees", 0.5)
-    again = EXPERTS["boosted_trees"].most_refits * 0.5
+    again = EXPERTS["boosted_trees"].max_refit_factor * 0.5
     assert clock.seconds("boosted_trees again") == again
     assert clock.seconds(NETWORKS) == pytest.approx((99 - again) * 0.6 / 0.66)
 
@@ -125,7 +125,7 @@ def test_an_expert_that_took_little_leaves_most_of_its_second_fit_to_the_others(
     st.dictionaries(st.sampled_from("abcd"), st.floats(0, 100)),
 )
 def test_what_some_stages_need_no_more_of_is_shared_by_the_others(left, shares, most):
-    seconds = shared(left, shares, most)
+    seconds = share_seconds(left, shares, most)
     assert seconds.keys() == shares.keys()
     assert all(0 <= part <= most.get(name, math.inf) + 1e-9 for name, part in seconds.items())
     assert sum(seconds.values()) <= left + 1e-6

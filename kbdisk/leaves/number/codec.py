@@ -284,9 +284,9 @@ class NumberCodec:
 
     def _atoms_of(self, codes: Tensor) -> tuple[list[int], list[int]]:
         """Which codes (n, 4) are atoms, and the atom of each."""
-        atoms = codes[:, 3].detach().cpu().long()
+        atoms = codes[:, 3].detach().cpu()
         places = ((atoms >= 0) & (atoms < len(self.atoms))).nonzero()[:, 0]
-        return places.tolist(), atoms[places].tolist()
+        return places.tolist(), atoms[places].long().tolist()
 
     def _rounded(self, number: float) -> float:
         """A number rounded to the resolution, never to -0.0.
