@@ -314,7 +314,16 @@ class BoostedTrees:
 class TreeGroup(ExpertGroup):
     """Boosted trees of all properties. The hidden numbers that they read are imputed in rounds."""
 
-    first: Round = field(default_factory=dict)
+    first: Round = field(default_factory=dict)  # of all numbers that were learnt one after the other
+
+    @cached_property
+    def estimates(self) -> Round:
+        """The estimates of the first round that its trees read, and those that these read in turn."""
+        read: set[int] = set()
+        for weighted in self.experts.values():
+            assert isinstance(weighted.expert, BoostedTrees)
+            read.update(weighted.expert.read_from_estimates.tolist())
+        return needed_estimates(self.first, read)
 
     @cached_property
     def rounds(self) -> list[Round]:
@@ -333,8 +342,8 @@ class TreeGroup(ExpertGroup):
                 return estimate
             return replace(estimate, expert=trees)
 
-        second = {column: later(column, estimate) for column, estimate in self.first.items()}
-        return [self.first, *[second] * LATER_ROUNDS]
+        second = {column: later(column, estimate) for column, estimate in self.estimates.items()}
+        return [self.estimates, *[second] * LATER_ROUNDS]
 
     def seen(self, batch: Batch, visible: Tensor) -> Seen:
         """The features of the visible tokens (T,), and estimates of the hidden numbers."""
@@ -414,8 +423,7 @@ def fit(
     slots = [slot for slot in cheapest_first if fits_twice or slot not in in_chain]
     left = None if seconds is None else begun + seconds - time.monotonic()
     experts = in_chain | fitting.fit_first(builders(slots), left, reported(len(chain)))
-    read = {column for expert in experts.values() for column in expert.read_from_estimates.tolist()}
-    first = {column: estimate.to(device) for column, estimate in needed_estimates(estimates, read).items()}
+    first = {column: estimate.to(device) for column, estimate in estimates.items()}
     unweighted = {
         (slot, USUALLY_VISIBLE): WeightedExpert.unweighted(expert.to(device)) for slot, expert in experts.items()
     }

@@ -9,7 +9,7 @@ Only a number that most entities with the property have is filled: others are mi
 When trees predict, hidden numbers are imputed in rounds (`EstimatedTable`), as a chain may have several links:
 
     first round    the trees of a number read the estimates of numbers that were learnt before it
-    later rounds   the trees that are weighed read what the round before has
+    later rounds   the trees that have weights read the estimates of the round before
 
 n rows   F features   f of them that one property uses   k of these that are filled
 """
@@ -145,7 +145,7 @@ class EstimatedTable:
     def __init__(self, features: Tensor, rounds: Sequence[Round], never_imputed: Tensor | None = None) -> None:
         """`features` (n, F) are NaN where hidden; each of the `rounds` has an estimate for each column that is imputed.
 
-        Some columns (m,) stay hidden: trees that learnt a number from these rows would disclose it to its own estimates.
+        The columns `never_imputed` (m,) stay hidden: trees that learnt a number from these rows would disclose it to its own estimates.
         """
         self.features, self.rounds = features, rounds
         self.columns = sorted(set().union(*rounds))

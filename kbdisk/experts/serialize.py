@@ -28,7 +28,7 @@ from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup, Trees
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import NUMBER, HashedFeatures, OneHotFeatures, blocks_of
-from kbdisk.experts.filled_columns import Estimate, FilledColumns, needed_estimates
+from kbdisk.experts.filled_columns import Estimate, FilledColumns
 from kbdisk.experts.gaussian_process import GaussianProcess, Kernel, Points
 from kbdisk.experts.given_only import GivenOnly, GivenOnlyAnswer, GivenProperties
 from kbdisk.experts.knn import KNN_KINDS, NUMBER_PREDICTORS, STEEPNESSES, KnownEntities, NearestNeighbours
@@ -380,11 +380,8 @@ ESTIMATES = 2  # in the place of a level: trees whose predictions fill a number 
 def _write_boosted_trees(group: ExpertGroup) -> tuple[Tensors, Mapping[SlotLevel, Tensors]]:
     assert isinstance(group.featurizer, OneHotFeatures)
     assert isinstance(group, TreeGroup)
-    every, read = dict(group.experts), set()
-    for weighted in group.experts.values():
-        assert isinstance(weighted.expert, BoostedTrees)
-        read.update(weighted.expert.read_from_estimates.tolist())
-    for column, estimate in needed_estimates(group.first, read).items():
+    every = dict(group.experts)
+    for column, estimate in group.estimates.items():
         assert isinstance(estimate.expert, BoostedTrees)
         slot = int(group.featurizer.slot[column])
         every[slot, ESTIMATES] = WeightedExpert.unweighted(estimate.expert)

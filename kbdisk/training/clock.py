@@ -212,7 +212,7 @@ class Clock:
         return max(share_seconds(max(self.left - planned, 0.0), shares, self.most)[name], least)
 
     def note_fit(self, name: str, seconds: float) -> None:
-        """Note the seconds that an expert took: to be fitted again it needs a few times as many at most."""
+        """Note the seconds of an expert's first fit, which bound the time of its refit."""
         self.most[f"{name} again"] = EXPERTS[name].max_refit_factor * seconds
 
     def is_enough_for(self, name: str, values: int) -> bool:

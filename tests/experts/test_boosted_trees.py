@@ -230,7 +230,7 @@ def test_estimates_that_read_each_other_in_a_circle_are_refused(model, tmp_path)
     group = model.experts["boosted_trees"]
     assert isinstance(group, TreeGroup)
     tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, group))
-    column = next(iter(group.first))
+    column = next(iter(group.estimates))
     name = f"{int(group.featurizer.slot[column])}.{serialize.ESTIMATES}"
     tensors[f"{name}.columns"][0], tensors[f"{name}.filled"] = column, torch.tensor([0])  # it reads itself
     (tmp_path / "boosted_trees.safetensors").write_bytes(safetensors.torch.save(tensors))

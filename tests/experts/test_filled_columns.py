@@ -204,13 +204,13 @@ def test_each_number_that_is_learnt_later_reads_the_estimates_of_those_before(mo
     monkeypatch.setattr(boosted_trees, "MIN_SECONDS_TWICE", float("inf"))
     once = fit(codec, Sides(tokens, tokens), config=BoostedTreesConfig(share=0.3), seed=0, seconds=60.0).group
     assert isinstance(once, TreeGroup)
-    assert once.first
+    assert once.estimates
     assert len(once.experts) == 4
     for (slot, _), weighted in once.experts.items():  # each read those before it alone
         column = int(once.featurizer.numbers_of(slot))
         read = weighted.expert.read_from_estimates.tolist()
         assert all(columns.index(other) < columns.index(column) for other in read)
-    assert all(once.rounds[1][column] is once.first[column] for column in once.first)  # nothing new to read
+    assert all(once.rounds[1][column] is once.first[column] for column in once.estimates)  # nothing new to read
 
 
 def test_estimates_are_codes_of_the_numbers_that_are_predicted():
