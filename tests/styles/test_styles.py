@@ -513,9 +513,9 @@ def known(schema, entity):
             yield path, one, value
 
 
-def put_again(schema, entities, share=1.0) -> tuple[int, int]:
+def put_again(schema, entities, share=1.0, learn=Styles.learn) -> tuple[int, int]:
     """Take properties away, one at a time, and place them; how many there were, and how many stand just as they stood."""
-    styles, draw = SourceStyles(schema, entities), random.Random(0)
+    styles, draw = learn(schema, entities), random.Random(0)
     count = same = 0
     for entity in entities:
         for path, one, value in known(schema, entity):
@@ -583,7 +583,7 @@ def known_paths(schema, entity):
     ],
 )
 def test_real_knowledge_bases_are_what_they_were(data, file, schema, share, exact):
-    count, same = put_again(Schema.read(schema), list(load(data / file))[:2000], share)
+    count, same = put_again(Schema.read(schema), list(load(data / file))[:2000], share, SourceStyles)
     assert count > 1000
     assert same >= exact * count
 
