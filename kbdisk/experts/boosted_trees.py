@@ -1,12 +1,11 @@
-"""Gradient-boosted trees (CatBoost) for each property, stacked with the model by their accuracy on hidden values.
+"""Gradient-boosted trees for each property, stacked with the model by their accuracy on hidden values.
 
 Every training value is hidden alone once, and every composite as a whole. The members of a set count as one value together.
 Evidence that came over a property's own link is left out: see `OneHotExamples.columns_beside`. A first booster of each property
 learns from the training entities; values that nothing has learnt from give its weight beside the model. Boosters that have a
 weight are then averaged with further ones, each fitted to all entities but one fold, as far as there is time.
 
-Trees of numbers minimize the log-cosh loss: about squared errors near the truth and absolute ones beyond, so that a few outliers
-do not lead them astray.
+Trees of labels are CatBoost's, trees of numbers those of `histogram_boosting`.
 
 Where one other number explains most of a number, a straight line of it takes the place of the trees, unless these are more accurate on
 the values that decide when the first booster stops. Trees tell a birth from a
@@ -20,15 +19,12 @@ P knots
 
 from __future__ import annotations
 
-import json
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,7 +51,7 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_threads
-from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, unattended
+from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, threads, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns, gains, varying
@@ -69,9 +65,11 @@ from kbdisk.experts.filled_columns import (
     slots_worth_filling,
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
+from kbdisk.experts.histogram_boosting import grown
+from kbdisk.experts.trees import SymmetricTrees, Trees
 
 if TYPE_CHECKING:
-    from catboost import CatBoost, Pool
+    from catboost import Pool
 
 MIN_TREE_VALUES = 20  # known values of a slot, below which it has no trees
 MIN_LABEL_COUNT = 50  # entities a label, below which many labels have no trees: regression is more accurate, and faster
@@ -79,7 +77,6 @@ FIRST = -1  # in the place of a fold
 STOPPING_FOLDS, STOPPING_FOLDS_OF_MANY = 5, 10  # one fold of these decides when the first booster stops
 MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
-CACHED_LEAVES = 1 << 18  # looked up at once: as many as fit a processor's cache
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
 VALUES_OF_BOOSTER = 300  # added to the number of values: what any booster takes besides
@@ -89,7 +86,6 @@ LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the 
 MANY_LABELS_SHARE = 0.35  # of a limited time, at most: for properties of many labels, which regressions predict as well
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees that make estimates and are grown again
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
-STEEPNESS = 8.0  # the log-cosh loss is quadratic up to about 1 / STEEPNESS standard deviations, and linear beyond
 MIN_LINE_VALUES = 20  # that both numbers are known of
 MIN_LINE_VALUES_COMPARED = 10  # by which it is compared to trees; with fewer the line stands
 MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
@@ -180,90 +176,6 @@ def _fit_line(
 
 
 # ---------------------------------------------------------------- the expert
-
-
-@dataclass(frozen=True)
-class Trees:
-    """The trees of one property as tensors: they need no CatBoost, and are stored as numbers.
-
-    All nodes of a level of a tree ask whether the same feature is above the same border; the answers are the bits of the
-    number of a leaf.
-    """
-
-    column: Tensor  # (T, d) features
-    border: Tensor  # (T, d) float32; infinite where a tree has fewer levels
-    leaves: Tensor  # (T, 2 ** d, K) float32
-    start: Tensor  # (K,) float64
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(n, f) float32 features, NaN where unknown -> (n, K) float64 raw scores"""
-        T, d = self.column.shape
-        K = len(self.start)
-        scores = []
-        for rows in x.split(max(CACHED_LEAVES // max(T * K, 1), 1)):
-            by_feature = rows.T.contiguous()  # (f, n)
-            leaf = torch.zeros(T, len(rows), dtype=torch.int32, device=x.device)
-            for level in range(d):  # NaN is above no border
-                above = by_feature[self.column[:, level]] > self.border[:, level, None]  # (T, n)
-                leaf.add_(above, alpha=1 << level)
-            values = self.leaves.gather(1, leaf.long()[:, :, None].expand(-1, -1, K))  # (T, n, K)
-            scores.append(values.sum(0, dtype=torch.float64))
-        return torch.cat(scores) + self.start
-
-    @classmethod
-    def averaged(cls, boosters: Sequence[Trees]) -> Trees:
-        """The trees of all boosters, each with its share of the average."""
-        depth = max(booster.column.shape[1] for booster in boosters)
-        padded = [booster.padded(depth) for booster in boosters]
-        column = torch.cat([booster.column for booster in padded])
-        border = torch.cat([booster.border for booster in padded])
-        leaves = torch.cat([booster.leaves for booster in padded]) / len(padded)
-        return cls(column, border, leaves, torch.stack([booster.start for booster in padded]).mean(0))
-
-    def padded(self, depth: int) -> Trees:
-        """The same trees with so many levels: no row is above the borders that are added."""
-        levels = depth - self.column.shape[1]
-        leaves = (1 << depth) - self.leaves.shape[1]
-        return replace(
-            self,
-            column=F.pad(self.column, (0, levels)),
-            border=F.pad(self.border, (0, levels), value=torch.inf),
-            leaves=F.pad(self.leaves, (0, 0, 0, leaves)),
-        )
-
-    def among(self, outputs: Tensor, count: int) -> Trees:
-        """The same trees with so many outputs, among which theirs are those (K,); the others are 0."""
-        leaves = self.leaves.new_zeros(*self.leaves.shape[:2], count).index_copy_(2, outputs, self.leaves)
-        return replace(self, leaves=leaves, start=self.start.new_zeros(count).index_copy_(0, outputs, self.start))
-
-    def to(self, device: torch.device) -> Trees:
-        """The same on a device."""
-        return Trees(*(tensor.to(device) for tensor in vars(self).values()))
-
-    @classmethod
-    def of(cls, booster: CatBoost) -> Trees:
-        """The trees of a fitted CatBoost whose features are all numbers."""
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "trees.json"
-            booster.save_model(str(file), format="json")
-            model = json.loads(file.read_bytes())
-        scale, start = model["scale_and_bias"]
-        return cls._read(model["oblivious_trees"], scale, start)
-
-    @classmethod
-    def _read(cls, trees: Sequence[Mapping[str, Any]], scale: float, start: Sequence[float]) -> Trees:
-        K = len(start)
-        d = max((len(tree["splits"] or ()) for tree in trees), default=0)
-        column = torch.zeros(len(trees), d, dtype=torch.long)
-        border = torch.full((len(trees), d), torch.inf)
-        leaves = torch.zeros(len(trees), 1 << d, K)
-        for number, tree in enumerate(trees):
-            values = torch.tensor(tree["leaf_values"], dtype=torch.float64).view(-1, K) * scale
-            leaves[number, : len(values)] = values.float()
-            for level, split in enumerate(tree["splits"] or ()):
-                column[number, level] = split["float_feature_index"]
-                border[number, level] = split["border"]
-        return cls(column, border, leaves, torch.tensor(start, dtype=torch.float64))
 
 
 @dataclass(frozen=True)
@@ -562,7 +474,7 @@ class Task:
     def expert(self, boosters: Sequence[Trees]) -> BoostedTrees:
         """The average of some boosters."""
         share = torch.tensor(self.label_share, dtype=torch.float64)
-        trees = Trees.averaged(boosters)
+        trees = boosters[0].averaged(boosters)
         return BoostedTrees(trees, self.columns, self.labels, share, self.scale, self.line)
 
     def can_learn(self, training: Tensor) -> bool:
@@ -577,39 +489,43 @@ class Task:
 
         Labels that only the rest has are added to the training values.
         """
+        if self.scale is not None:
+            return grown(
+                self.features,
+                self.target,
+                training,
+                seed=seed,
+                timing=timing,
+                end=end,
+                threads=thread_count or threads(),
+            )
         K = len(self.labels)
         if K > MANY_LABELS:
             stride = max(len(training) * K // MAX_LABEL_CELLS, 1)
             fewer = training & (torch.arange(len(training)) % stride == 0)
             training = fewer if self.can_learn(fewer) else training
-        if K:
-            training = training | ~torch.isin(self.target, self.target[training])
-        used = self.target[training].unique() if K else torch.zeros(1, dtype=torch.long)  # CatBoost counts no others
-        loss = {"loss_function": "MultiClass", "classes_count": len(used)} if K else {"loss_function": "LogCosh"}
+        training = training | ~torch.isin(self.target, self.target[training])
+        used = self.target[training].unique()  # CatBoost counts no others
+        loss = {"loss_function": "MultiClass", "classes_count": len(used)}
         settings = {**early_stopped(len(self.target), K), **unattended(seed % (1 << 31), thread_count), **loss}
         validation = training if bool(training.all()) else ~training
         start = log_shares(self.target[training], self.weights[training], K)
         pools = self._pool(training, used, start), self._pool(validation, used, start)
-        work = Work.of(self.features[training], max(K, 1))
-        trees = Trees.of(timing.fit(settings, pools, work, end)).among(used, len(start))
-        unit = 1 if K else STEEPNESS
-        return replace(trees, leaves=trees.leaves / unit, start=trees.start / unit + start)
+        work = Work.of(self.features[training], K)
+        trees = SymmetricTrees.of(timing.fit(settings, pools, work, end)).among(used, K)
+        return replace(trees, start=trees.start + start)
 
     def _pool(self, rows: Tensor, used: Tensor, start: Tensor) -> Pool:
         """The values of some rows, whose labels are all among the used ones."""
         from catboost import Pool
 
         features, target, weights = self.features[rows].numpy(), self.target[rows], self.weights[rows].numpy()
-        if not len(self.labels):
-            return Pool(features, STEEPNESS * target.numpy())
         baseline = start[used].expand(len(target), -1).numpy()
         return Pool(features, torch.searchsorted(used, target).numpy(), baseline=baseline, weight=weights)
 
 
 def log_shares(target: Tensor, weights: Tensor, labels: int) -> Tensor:
-    """(K,) the logarithms of the shares that labels have, where trees start; (1,) 0, the mean, of numbers."""
-    if labels == 0:
-        return torch.zeros(1, dtype=torch.float64)
+    """(K,) the logarithms of the shares that labels have, where trees start."""
     counts = torch.bincount(target, weights, minlength=labels).double() + 1
     return (counts / counts.sum()).log()
 

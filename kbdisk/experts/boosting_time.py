@@ -63,7 +63,8 @@ class Timing:
     """The seconds of a tree, by the boosters before, and the settings that fit into the time that there is."""
 
     def __init__(self) -> None:
-        self.seconds_of_cost: float | None = None  # of a tree whose cost is 1
+        self.seconds_of_cost: float | None = None  # of a symmetric tree whose cost is 1
+        self.seconds_of_leafwise_cost: float | None = None  # of a tree that grows by leaf
         self.stopping = Event()  # set to end all boosters after the tree that they are at
 
     def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], work: Work, end: float = math.inf) -> CatBoost:

@@ -29,13 +29,13 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
 from kbdisk.entity import Path
 from kbdisk.experts.base import Report, ignored
-from kbdisk.experts.boosted_trees import Trees
 from kbdisk.experts.catboost import unattended
 from kbdisk.experts.config import PresenceTreesConfig
 from kbdisk.experts.examples import evidence_over
 from kbdisk.experts.feature_screening import best_columns, varying
 from kbdisk.experts.features import OneHotFeatures
 from kbdisk.experts.queries import chunks
+from kbdisk.experts.trees import SymmetricTrees
 
 HALVES = 2
 MIN_ENTITIES = 20  # that have a property, and that lack it, below which it has no trees
@@ -210,7 +210,7 @@ def fit(
     examples = _Examples.of(codec, tokens, config, seed)
     counts = {slot: int(examples.has(slot).sum()) for slot in sorted(leading)}
     order = sorted((slot for slot in counts if examples.can_learn(slot)), key=lambda slot: -counts[slot])
-    boosters: dict[int, list[Trees]] = {}
+    boosters: dict[int, list[SymmetricTrees]] = {}
     needed = 0.0  # seconds, of the property before
     for done, slot in enumerate(order, 1):
         begun = time.monotonic()
@@ -281,7 +281,7 @@ class _Examples:
             for number in range(HALVES)
         )
 
-    def fit(self, slot: int) -> list[Trees] | None:
+    def fit(self, slot: int) -> list[SymmetricTrees] | None:
         """The boosters of both halves, whose columns are those of the table; None where no feature varies."""
         of_columns = torch.cat([self.property, torch.tensor([-1])])[self.features.slot]  # (F,) -1 is the last
         own = (self.property == self.property[slot]).nonzero()[:, 0].tolist()
@@ -315,16 +315,16 @@ def _properties(codec: Codec) -> Tensor:
     return torch.tensor(found, dtype=torch.long)
 
 
-def _booster(features: Tensor, target: Tensor, is_training: Tensor, seed: int) -> Trees:
+def _booster(features: Tensor, target: Tensor, is_training: Tensor, seed: int) -> SymmetricTrees:
     """A booster of some of the rows (n,), with early stopping on the rest."""
     from catboost import CatBoost, Pool
 
     training, rest = (Pool(features[rows].numpy(), target[rows].long().numpy()) for rows in (is_training, ~is_training))
     settings: dict[str, Any] = {**TREE_SETTINGS, **unattended(seed % (1 << 31)), "loss_function": "Logloss"}
-    return Trees.of(CatBoost(settings).fit(training, eval_set=rest, use_best_model=True))
+    return SymmetricTrees.of(CatBoost(settings).fit(training, eval_set=rest, use_best_model=True))
 
 
-def _stacked(boosters: Mapping[int, Sequence[Trees]], examples: _Examples) -> PresenceTrees:
+def _stacked(boosters: Mapping[int, Sequence[SymmetricTrees]], examples: _Examples) -> PresenceTrees:
     """All boosters with as many trees and levels each: those that are added say nothing."""
     every = [trees for slot in sorted(boosters) for trees in boosters[slot]]
     depth = max(max(trees.column.shape[1] for trees in every), 1)
@@ -346,7 +346,7 @@ def _stacked(boosters: Mapping[int, Sequence[Trees]], examples: _Examples) -> Pr
     )
 
 
-def _padded(trees: Trees, count: int) -> Trees:
+def _padded(trees: SymmetricTrees, count: int) -> SymmetricTrees:
     """The same trees and further ones, whose leaves are 0."""
     more = count - len(trees.column)
     return replace(

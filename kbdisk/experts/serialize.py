@@ -24,7 +24,7 @@ from kbdisk.data import Codec
 from kbdisk.data.propagation import GRADES
 from kbdisk.data.triples import Relation, Triples
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
-from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup, Trees
+from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup
 from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import NUMBER, HashedFeatures, OneHotFeatures, blocks_of
@@ -39,6 +39,7 @@ from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.link_factorization import FEATURES, Correctness, Factors, LinkClassifier, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.experts.propagation import CLOSE_GRADES, ClosePropagation, unweighted_group
+from kbdisk.experts.trees import MAX_LEAVES, LeafwiseTrees, SymmetricTrees
 from kbdisk.experts.value_factorization import FactorFeatures, NodeSample, TripleLayout
 from kbdisk.experts.value_factorization import unweighted_group as factorised_labels
 from kbdisk.leaves.number.belief import AROUND_WIDTHS
@@ -367,6 +368,7 @@ TREES = {
     "border": Spec(FLOAT, ("trees", "levels"), may_be_infinite=True),
     "leaves": Spec(FLOAT, ("trees", "leaves", "outputs")),
     "start": Spec(DOUBLE, ("outputs",)),
+    "left": Spec(INT, ("trees_by_leaf", "splits"), 0),
     "scale": Spec(DOUBLE, ("scale",)),
     "line": Spec(DOUBLE, ("line",)),
     "line_column": Spec(INT, ("lines",), index_of="features"),
@@ -398,6 +400,7 @@ def _trees(weighted: WeightedExpert) -> Tensors:
         "filled": torch.tensor(expert.columns.places, dtype=INT),
         "labels": expert.labels,
         "label_share": expert.label_share,
+        "left": torch.zeros(0, 0, dtype=INT),  # of symmetric trees
         **vars(expert.trees),
         "scale": torch.tensor(numbers, dtype=DOUBLE),
         **_line(expert.line),
@@ -452,16 +455,27 @@ def _read_boosted_trees(
 
 
 def _read_trees(codec: Codec, features: OneHotFeatures, key: SlotLevel, of_key: dict[str, Tensor]) -> WeightedExpert:
-    trees = Trees(of_key["column"], of_key["border"], of_key["leaves"], of_key["start"])
     numbers, labels = of_key["scale"].tolist(), of_key["labels"]
-    require(trees.leaves.shape[1] == 1 << trees.column.shape[1], key, "a tree")
+    parts = {part.name: of_key[part.name] for part in fields(LeafwiseTrees if numbers else SymmetricTrees)}
+    trees = LeafwiseTrees(**parts) if numbers else SymmetricTrees(**parts)
+    splits, leaves = trees.column.shape[1], trees.leaves.shape[1]
+    if isinstance(trees, LeafwiseTrees):
+        last = 1 << (leaves - 1)  # is left of no split
+        is_tree = (
+            leaves == splits + 1 <= MAX_LEAVES
+            and trees.left.shape == trees.column.shape
+            and bool((trees.left < last).all())
+        )
+    else:
+        is_tree = leaves == 1 << splits
+    require(is_tree, key, "a tree")
     require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
     scale = TargetScale(*numbers) if numbers else None
     require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")
     line = _read_line(key, of_key)
     require(line is None or scale is not None, key, "a line")
     columns = FilledColumns(of_key["columns"], features.of(key[0]), of_key["filled"].tolist())
-    require(bool((trees.column < len(columns)).all()), key, "a feature")
+    require(bool((trees.column < len(columns) * (2 if numbers else 1)).all()), key, "a feature")
     grown = BoostedTrees(trees, columns, labels, of_key["label_share"], scale, line)
     return WeightedExpert(grown, *take_weight(of_key))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from catboost import CatBoost
 
-from kbdisk.experts.boosted_trees import Trees
+from kbdisk.experts.trees import SymmetricTrees as Trees
 
 
 def table(n: int, seed: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_rows_in_chunks_have_the_same_predictions(monkeypatch, loss):
     x = table(300, 0)
     trees = Trees.of(grown(loss, np.digitize(np.nan_to_num(x[:, 4]), [-0.5, 0.5])))
     whole = trees(torch.from_numpy(table(50, 3)))
-    monkeypatch.setattr("kbdisk.experts.boosted_trees.CACHED_LEAVES", 500)
+    monkeypatch.setattr("kbdisk.experts.trees.CACHED_ANSWERS", 500)
     torch.testing.assert_close(trees(torch.from_numpy(table(50, 3))), whole)
 
 
