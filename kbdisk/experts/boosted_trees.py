@@ -65,7 +65,7 @@ from kbdisk.experts.filled_columns import (
     slots_worth_filling,
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
-from kbdisk.experts.histogram_boosting import grown
+from kbdisk.experts.histogram_boosting import grow
 from kbdisk.experts.trees import SymmetricTrees, Trees
 
 if TYPE_CHECKING:
@@ -289,6 +289,7 @@ def fit(
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
     import catboost  # noqa: F401  # here, so that it is no part of the time of the first booster
+    import sklearn.ensemble  # noqa: F401  # for the same reason
 
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
@@ -490,7 +491,7 @@ class Task:
         Labels that only the rest has are added to the training values.
         """
         if self.scale is not None:
-            return grown(
+            return grow(
                 self.features,
                 self.target,
                 training,

@@ -40,7 +40,7 @@ ROWS_OF_BORDER = 1.4  # how much longer a border of a leaf takes than a value of
 SPREADS = 3.0  # by which targets may lie beyond the median: distances between the first and the last tenth
 
 
-def grown(
+def grow(
     features: Tensor,
     target: Tensor,
     training: Tensor,
