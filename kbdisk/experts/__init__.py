@@ -57,6 +57,8 @@ class ExpertKind:
     applies: str | Callable[..., bool] | None = (
         None  # (codec, training, held_out, config): whether there is anything to fit
     )
+    # (codec): imports the libraries that it needs, where that takes long
+    load_libraries: str | Callable[..., None] | None = None
     refit_share: float = 0.0  # of its time: to fit it again once it has weights
     short_refit_share: float = 0.0  # the same in a short budget
     max_refit_factor: float = 2.0  # of the time of its first fit: what it takes at most to be fitted again
@@ -80,6 +82,12 @@ class ExpertKind:
         """The format of its tensors."""
         tensor_format: Format = load_part(self.format)
         return tensor_format
+
+    def load(self, codec: Any) -> None:
+        """Import all that it needs, which takes a second where libraries are large."""
+        self.load_fit()
+        if self.load_libraries is not None:
+            load_part(self.load_libraries)(codec)
 
     def can_be_fitted(self, *data_and_config: Any) -> bool:
         """Whether there is anything to fit it to, by the arguments of `applies`."""
@@ -141,6 +149,7 @@ EXPERTS: Table[ExpertKind] = Table(  # in the order in which they are stacked
             "kbdisk.experts.serialize:BOOSTED_TREES",
             title="boosted trees",
             doing="growing trees",
+            load_libraries="kbdisk.experts.boosted_trees:load_libraries",
             refit_share=0.4,
             short_refit_share=0.25,  # first trees with too little time gain more by it than an average of several
             factor_if_silent=2.25,

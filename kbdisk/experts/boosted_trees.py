@@ -276,6 +276,14 @@ class TreeGroup(ExpertGroup):
 # ---------------------------------------------------------------- fitting
 
 
+def load_libraries(codec: Codec) -> None:
+    """Import what grows trees, which takes a second: so it is no part of the time of the first booster."""
+    import catboost  # noqa: F401
+
+    if any(slot.kind == NUMBER for slot in codec.slots):
+        import sklearn.ensemble  # noqa: F401
+
+
 @torch.no_grad()
 def fit(
     codec: Codec,
@@ -288,9 +296,7 @@ def fit(
 ) -> Candidates:
     """A booster of every property; with a weight, it is averaged with those that leave out one fold each."""
     begun, device = time.monotonic(), sides.training.slot.device
-    import catboost  # noqa: F401  # here, so that it is no part of the time of the first booster
-    import sklearn.ensemble  # noqa: F401  # for the same reason
-
+    load_libraries(codec)
     most = values_within(seconds, VALUES_PER_SECOND, FEWEST_VALUES, config.values)
     examples = OneHotExamples(sides, most, config.columns, seed)
     enough = [(slot, values) for slot, values in sorted(examples.training.items()) if len(values) >= MIN_TREE_VALUES]

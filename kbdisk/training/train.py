@@ -104,6 +104,8 @@ def train(
         else:
             data = Data.continuing(start, entities, beside)
             asked, run = run, start.run
+    if processes.is_first:
+        _load_experts(run, data)  # before the rest of the time is shared
     return_freed_memory()
     starts = [] if start is None else [member.network for member in start.members]
     if processes.size > 1:
@@ -149,6 +151,14 @@ def train(
     trained = experts.beside(trained, are_silent=are_silent)
     trained.record.facts["seconds"] = round(clock.spent, 1)
     return trained
+
+
+def _load_experts(run: Run, data: Data) -> None:
+    """Import what the experts of a run need to be fitted."""
+    if run.experts_share and len(data.validation):
+        for name, kind in experts_of("stack").items():
+            if run.experts[name].share:
+                kind.load(data.codec)
 
 
 def _refuse_other_data(data: Data, processes: Processes) -> None:
