@@ -1,14 +1,14 @@
 """Questions about known values: masked tokens of entities, from which experts and their weights are fitted.
 
 Every value is masked alone, as it is in an entity that lacks it, and every composite as a whole; then rounds mask many
-values at once.
+values at once. Values of rare slots can come first.
 
 T tokens   B entities of a batch   N entities   C classes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -19,6 +19,10 @@ from kbdisk.experts.base import LITTLE_VISIBLE, visibility_levels, visible_amoun
 from kbdisk.model.masking import Hidden, Hiding, hide, shuffled
 
 MAX_HELD_OUT_VALUES = 1 << 14  # that weights are fitted to
+RARE_SHARE, VALUES_OF_RARE = (
+    0.5,
+    32,
+)  # of the entities: a slot that fewer have is rare; so many of its values are asked for
 BELOW_USUAL = 0.1  # of the entities of a class have less visible than is usual
 
 Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, their masks, and (B,) the level of each entity
@@ -92,6 +96,29 @@ def questions_alone(
             masked = among & (place == turn)
             visible, levels = _remaining(batch, layout, masked, usual_amount)
             yield batch, Hidden(visible, masked, masked.float()), levels
+
+
+def rare_values(tokens: Tokens, slots: Collection[int], generator: Generator) -> dict[int, Tensor]:
+    """Some entities (n,) that have a value, for each of the slots that few have: the rarest slot first."""
+    free = tokens.free
+    count = tokens.slot[free].bincount(minlength=len(tokens.layout.fixed))
+    wanted = torch.tensor(sorted(slots), dtype=torch.long, device=count.device)
+    wanted = wanted[(count[wanted] > 0) & (count[wanted] < RARE_SHARE * len(tokens))]
+    drawn = {}
+    for slot in wanted[count[wanted].argsort(stable=True)].tolist():
+        entities = tokens.owners_of((free & (tokens.slot == slot)).nonzero()[:, 0]).unique()
+        order = torch.randperm(len(entities), generator=generator, device=entities.device)
+        drawn[slot] = entities[order[:VALUES_OF_RARE]]
+    return drawn
+
+
+def questions_about_rare(tokens: Tokens, rare: Mapping[int, Tensor], usual_amount: Tensor) -> Iterator[Question]:
+    """Masks the `rare_values` alone, those of a slot at once. Random entities have few of them: all would wait for the last."""
+    for slot, entities in rare.items():
+        batch = tokens.batch(entities)
+        masked = batch.known & (batch.slot == slot)
+        visible, levels = _remaining(batch, tokens.layout, masked, usual_amount)
+        yield batch, Hidden(visible, masked, masked.float()), levels
 
 
 class Masked(NamedTuple):

@@ -45,8 +45,10 @@ from kbdisk.experts.queries import (
     Question,
     chunks,
     draw_entities,
+    questions_about_rare,
     questions_alone,
     questions_in_rounds,
+    rare_values,
     reserved_questions,
     usual_amounts,
 )
@@ -315,15 +317,19 @@ def stack(
 ) -> list[ExpertGroup | None]:
     """Each group with the experts that have a weight beside a model and the other groups; None if none has.
 
-    Reserved values come first, then held-out entities. Once most of the time is used, the answers by then give the weights.
+    Reserved values come first, or values of rare slots; then held-out entities. Once most of the time is used, the answers by then give the weights.
     """
     seconds = None if seconds is None else ASKED_SHARE * seconds
     usual_amount = usual_amounts(sides.training)
-    asked, required_errors = _questions(sides.held_out, usual_amount, rounds, generator), REQUIRED_ERRORS
-    if sides.complete is not None:
-        slots = {slot for group in groups for slot in group.slots}
-        reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator, slots)
-        asked, required_errors = chain(((question, False) for question in reserved), asked), 0.0
+    slots = {slot for group in groups for slot in group.slots}
+    if sides.complete is None:
+        rare, required_errors = rare_values(sides.held_out, slots, generator), REQUIRED_ERRORS
+        first = questions_about_rare(sides.held_out, rare, usual_amount)
+    else:
+        rare, required_errors = {}, 0.0
+        first = reserved_questions(sides.training, sides.complete, usual_amount, generator, slots)
+    others = _questions(sides.held_out, usual_amount, rounds, generator, rare)
+    asked = chain(((question, False) for question in first), others)
     return stack_by(groups, model, asked, required_errors, seconds, report)
 
 
@@ -429,13 +435,22 @@ def _predicts(group: ExpertGroup, seen: Seen, key: SlotLevel, entities: Tensor) 
     return key in group.experts and int(seen.levels[entities[0]]) == key[1]
 
 
-def _questions(held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator) -> Iterator[HeldOutQuestion]:
-    """Questions about held-out entities, some at a time and in random order, as there may not be time for all."""
+def _questions(
+    held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator, asked: Mapping[int, Tensor]
+) -> Iterator[HeldOutQuestion]:
+    """Questions about held-out entities, some at a time and in random order, as there may not be time for all.
+
+    Values of entities that were `asked` for in a slot are not asked for alone again.
+    """
     drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
     batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]
     for number in torch.randperm(len(batches), generator=generator, device=generator.device).tolist():
-        batch = held_out.batch(batches[number])
-        for question in questions_alone(batch, held_out.layout, usual_amount, generator):
+        entities = batches[number]
+        batch = held_out.batch(entities)
+        was_asked = torch.zeros_like(batch.known)
+        for slot, of_slot in asked.items():
+            was_asked |= (batch.slot == slot) & torch.isin(entities, of_slot)[batch.entity]
+        for question in questions_alone(batch, held_out.layout, usual_amount, generator, left_out=was_asked):
             yield question, False
         for question in questions_in_rounds(batch, held_out.layout, usual_amount, rounds, generator):
             yield question, True
