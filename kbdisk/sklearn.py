@@ -1,4 +1,4 @@
-"""A scikit-learn transformer that fills missing values by a model of the rows: `pip install 'kbdisk[sklearn]'`.
+"""A scikit-learn transformer that fills missing values by a model of the rows.
 
     KBImputer().fit_transform(frame)
 
@@ -13,6 +13,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import batches
@@ -30,13 +33,6 @@ from kbdisk.training.schedule import seconds_of
 from kbdisk.training.train import train
 from kbdisk.training.trained import Trained
 from kbdisk.training.validation import unwatched
-
-try:
-    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
-except ImportError:
-    raise ImportError("kbdisk.sklearn needs scikit-learn 1.6 or newer. Run: pip install 'kbdisk[sklearn]'") from None
 
 Array = np.ndarray[Any, Any]
 

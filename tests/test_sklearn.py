@@ -7,15 +7,12 @@ import warnings
 import numpy as np
 import pandas
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
-sklearn = pytest.importorskip("sklearn")
-
-from sklearn.base import clone  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
-from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator  # noqa: E402
-
-from kbdisk.sklearn import KBImputer  # noqa: E402
+from kbdisk.sklearn import KBImputer
 
 SMALL = {"steps": 3, "width": 16, "device": "cpu", "random_state": 0}
 QUICK = {  # checks of the suite that train little

@@ -238,7 +238,7 @@ def test_estimates_that_read_each_other_in_a_circle_are_refused(model, tmp_path)
         serialize.read(serialize.BOOSTED_TREES, tmp_path / "boosted_trees.safetensors", model.codec, CPU)
 
 
-@pytest.mark.parametrize("name", ["columns", "column", "filled", "leaves", "border", "start", "around"])
+@pytest.mark.parametrize("name", ["columns", "column", "left", "filled", "leaves", "border", "start", "around"])
 def test_trees_that_do_not_fit_are_refused(model, tmp_path, name):
     tensors = safetensors.torch.load(serialize.to_bytes(serialize.BOOSTED_TREES, model.experts["boosted_trees"]))
     slot = next(slot for slot, weighted in weighted_trees(model) if weighted.expert.columns.places)

@@ -10,7 +10,15 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.entity import Date, Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.experts.features import HashedFeatures, most_frequent_slots
-from kbdisk.experts.queries import draw_entities, masked_alone, questions_alone, usual_amounts
+from kbdisk.experts.queries import (
+    VALUES_OF_RARE,
+    draw_entities,
+    masked_alone,
+    questions_about_rare,
+    questions_alone,
+    rare_values,
+    usual_amounts,
+)
 from kbdisk.schemas.infer import infer
 from kbdisk.schemas.schema import Schema
 
@@ -69,3 +77,21 @@ def test_entities_are_drawn_among_those_that_are_named(known):
     (_, tokens), among = tokens_of(known), torch.tensor([1, 3, 4])
     drawn = draw_entities(tokens, 10_000, torch.Generator().manual_seed(0), among)
     assert sorted(drawn.tolist()) == among.tolist()
+
+
+def test_of_rare_slots_some_values_are_asked_for_alone_the_rarest_first():
+    known = [
+        Entity(f"e{n}", {"all": n, **({"few": n} if n % 10 == 0 else {}), **({"some": n} if n % 3 == 0 else {})})
+        for n in range(200)
+    ]
+    codec = Codec.fit(infer(known).schema, known)
+    tokens = codec.encode(known)
+    slots = {codec.slots[number].path[-1]: number for number in range(len(codec.slots))}
+    rare = rare_values(tokens, set(slots.values()), torch.Generator().manual_seed(0))
+    assert list(rare) == [slots["few"], slots["some"]]
+    assert [len(entities) for entities in rare.values()] == [20, VALUES_OF_RARE]
+    for slot, (batch, hidden, _) in zip(rare, questions_about_rare(tokens, rare, usual_amounts(tokens)), strict=True):
+        assert set(batch.slot[hidden.asked].tolist()) == {slot}
+        assert int(hidden.asked.sum()) == batch.size == len(rare[slot])
+        assert bool((hidden.visible == (batch.known & ~hidden.asked)).all())
+    assert not rare_values(tokens, {slots["all"]}, torch.Generator().manual_seed(0))
