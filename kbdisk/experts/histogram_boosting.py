@@ -56,11 +56,12 @@ def grow(
     """
     validation = training if bool(training.all()) else ~training
     unknown = features[training].isnan().all(0)  # scikit-learn expects numbers
-    x = features.double().masked_fill(unknown, 0.0).numpy()
-    y = target.double().clamp(*bounds_of_most(target[training])).numpy()
-    growing = _Growing(
-        seed, timing, features[training], (x[training], y[training]), (x[validation], y[validation]), threads
-    )
+    bounds = bounds_of_most(target[training])
+    sides = [
+        (features[rows].double().masked_fill_(unknown, 0.0).numpy(), target[rows].double().clamp(*bounds).numpy())
+        for rows in (training, validation)
+    ]
+    growing = _Growing(seed, timing, Work.of(features[training], outputs=1), *sides, threads)
     if end < math.inf and timing.seconds_of_leafwise_cost is None:
         growing.extend(TIMED_TREES)
     wanted = growing.affordable(end)
@@ -90,12 +91,12 @@ class _Growing:
         self,
         seed: int,
         timing: Timing,
-        features: Tensor,
+        work: Work,
         training: tuple[NDArray[np.float64], NDArray[np.float64]],
         validation: tuple[NDArray[np.float64], NDArray[np.float64]],
         threads: int,
     ) -> None:
-        """`features` (n, f) are those of the values from which trees learn; both sides are features and targets."""
+        """`work` is that of training; both sides are features and targets."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         self.model = HistGradientBoostingRegressor(
@@ -110,7 +111,6 @@ class _Growing:
             random_state=seed % (1 << 32),
         )
         self.timing, self.training, self.validation, self.threads = timing, training, validation, threads
-        work = Work.of(features, outputs=1)
         borders = int((work.distinct - 1).clamp(max=BORDERS).sum())
         leaves = min(MAX_LEAVES, work.rows // MIN_VALUES_OF_LEAF)
         self.cost = work.rows * len(work.distinct) + ROWS_OF_BORDER * leaves * borders + 1.0
