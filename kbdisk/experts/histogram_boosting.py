@@ -57,11 +57,13 @@ def grow(
     validation = training if bool(training.all()) else ~training
     unknown = features[training].isnan().all(0)  # scikit-learn expects numbers
     bounds = bounds_of_most(target[training])
-    sides = [
-        (features[rows].double().masked_fill_(unknown, 0.0).numpy(), target[rows].double().clamp(*bounds).numpy())
-        for rows in (training, validation)
-    ]
-    growing = _Growing(seed, timing, Work.of(features[training], outputs=1), *sides, threads)
+
+    def side(rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        known = features[rows].double().masked_fill_(unknown, 0.0)
+        return known.numpy(), target[rows].double().clamp(*bounds).numpy()
+
+    work = Work.of(features[training], outputs=1)
+    growing = _Growing(seed, timing, work, side(training), side(validation), threads)
     if end < math.inf and timing.seconds_of_leafwise_cost is None:
         growing.extend(TIMED_TREES)
     wanted = growing.affordable(end)
