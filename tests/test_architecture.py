@@ -61,7 +61,7 @@ GROUND = {
     "loaders",
     "inspection",
 }
-HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost"]
+HEAVY = ["torch", "pandas", "numpy", "pyarrow", "networkx", "rdflib", "pyoxigraph", "catboost", "scipy", "sklearn"]
 
 
 def sources() -> dict[str, Path]:

@@ -24,7 +24,6 @@ class Peer(NamedTuple):
     summary: str
     abilities: frozenset[str]  # FILLS, SAMPLES, TEXTS, RANKS, LITERALS
     packages: tuple[str, ...] = ()  # by their names on PyPI; their versions are stored with results
-    extra: str = ""  # of kbdisk, which installs packages that kbdisk does not need itself
     requirements: tuple[str, ...] = ()  # of an environment of its own, as pip takes them
     shares: str = ""  # the peer whose environment it shares
     weights: str = ""  # the environment variable that names the folder of a pretrained model
@@ -38,14 +37,11 @@ PEERS = {
         "Chained equations with histogram boosting, classifiers for labels.",
         frozenset({FILLS}),
         ("scikit-learn",),
-        extra="sklearn",
     ),
     "neighbours": Peer(
         "k nearest neighbours by Gower's distance, k by held-out values.", frozenset({FILLS}), ("numpy",)
     ),
-    "missforest": Peer(
-        "MissForest: chained equations with random forests.", frozenset({FILLS}), ("scikit-learn",), extra="sklearn"
-    ),
+    "missforest": Peer("MissForest: chained equations with random forests.", frozenset({FILLS}), ("scikit-learn",)),
     "miceforest": Peer(
         "Multiple imputation by chained equations with LightGBM.",
         frozenset({FILLS}),
@@ -102,13 +98,11 @@ PEERS = {
         "CTAB-GAN: a conditional adversarial network of rows as images.",
         frozenset({SAMPLES}),
         ("torch", "scikit-learn"),
-        extra="sklearn",
     ),
     "ctabgan+": Peer(
         "CTAB-GAN+: CTAB-GAN with a Wasserstein loss.",
         frozenset({SAMPLES}),
         ("torch", "scikit-learn"),
-        extra="sklearn",
     ),
     "pykeen": Peer(
         "PyKEEN: ComplEx with inverse relations and cross-entropy over all entities.",

@@ -133,4 +133,4 @@ def missing(name: str) -> str | None:
             "Set it to a folder that transformers can load."
         )
     lacking = [package for package in peer.packages if package not in versions(name)]
-    return f"expected {', '.join(lacking)}, got none. Install kbdisk[{peer.extra}]." if lacking else None
+    return f"expected {', '.join(lacking)}, got none. Install kbdisk again." if lacking else None

@@ -33,7 +33,8 @@ from kbdisk.data.parse import Reading
 from kbdisk.data.slots import Source
 from kbdisk.entity import Path
 from kbdisk.evaluation.baselines import NO_PREDICTION, Baseline, Estimate, Leaf, Prediction, Progress
-from kbdisk.experts.catboost import TargetScale, by_size, threads, unattended
+from kbdisk.experts.catboost import by_size, threads, unattended
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.metrics import fit_constant, label, members
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
 Settings: TypeAlias = Mapping[str, Any]  # by CatBoost's names
 Boost: TypeAlias = "Callable[[Sequence[Any], str, int], CatBoost]"  # the truth, the loss, how many labels -> trees
 
+BY_SIZE: tuple[tuple[int, dict[str, Any]], ...] = (  # from so many values on, by CatBoost's names
+    (5000, {"iterations": 2000, "depth": 7, "learning_rate": 0.06}),
+    (1000, {"iterations": 1500, "depth": 6, "learning_rate": 0.06}),
+    (200, {"iterations": 800, "depth": 6, "learning_rate": 0.05}),
+    (0, {"iterations": 300, "depth": 4, "learning_rate": 0.05}),
+)
 MAX_LABELS = 300  # of a leaf that is predicted
 
 SEARCH_TRIALS = 10  # settings that are drawn
@@ -465,7 +472,7 @@ def predict_trees(booster: CatBoost, table: pandas.DataFrame, prediction_type: s
 
 def settings_for(values: int, labels: int = 1) -> dict[str, Any]:
     """The fixed settings for a number of values to learn from, with a number of labels."""
-    settings = by_size(values)
+    settings = by_size(values, BY_SIZE)
     share = min(1.0, max(MIN_SHARE_OF_TREES, LABELS_WITH_ALL_TREES / labels))
     settings["iterations"] = max(1, round(share * settings["iterations"]))
     settings["learning_rate"] = min(MAX_LEARNING_RATE, settings["learning_rate"] / share)

@@ -13,8 +13,7 @@ death in steps, and nothing beyond the known values; few values make few steps, 
 the residuals of a line were less accurate than the line alone, and so was the mean of both: where the other number is not
 visible, residuals are large, and trees that learn them spoil the rest.
 
-n values of one slot   F features   f of them that one property uses   K labels, or outputs   T trees   d levels of a tree
-P knots
+n values of one slot   F features   f of them that one property uses   K labels   P knots
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from kbdisk.experts.base import (
     ignored,
 )
 from kbdisk.experts.boosting_time import SideBySide, Timing, Work, shared_threads
-from kbdisk.experts.catboost import MANY_LABELS, TargetScale, early_stopped, threads, unattended
+from kbdisk.experts.catboost import MANY_LABELS, early_stopped, threads, unattended
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import FEWEST_VALUES, Examples, OneHotExamples, commonest_labels, folds_of, values_within
 from kbdisk.experts.feature_screening import best_columns, gains, varying
@@ -66,6 +65,7 @@ from kbdisk.experts.filled_columns import (
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
 from kbdisk.experts.histogram_boosting import grow
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.experts.trees import SymmetricTrees, Trees
 
 if TYPE_CHECKING:
@@ -278,9 +278,10 @@ class TreeGroup(ExpertGroup):
 
 def load_libraries(codec: Codec) -> None:
     """Import what grows trees, which takes a second: so it is no part of the time of the first booster."""
-    import catboost  # noqa: F401
-
-    if any(slot.kind == NUMBER for slot in codec.slots):
+    are_numbers = {slot.kind == NUMBER for slot in codec.slots}
+    if False in are_numbers:
+        import catboost  # noqa: F401
+    if True in are_numbers:
         import sklearn.ensemble  # noqa: F401
 
 
@@ -494,7 +495,7 @@ class Task:
     ) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
-        Labels that only the rest has are added to the training values.
+        Labels that only the rest has are added to the training values. Of many labels a part of the values is enough.
         """
         if self.scale is not None:
             return grow(

@@ -1,10 +1,9 @@
 """Boosted trees of numbers by scikit-learn's histogram boosting, within the time that there is.
 
-Its trees grow leaf by leaf, which tells numbers better than CatBoost's symmetric trees in the same time. It has no callback after a
-tree, so trees grow in parts, each of which continues the one before.
+Its trees grow leaf-wise (best-first), and predict numbers more accurately than CatBoost's symmetric trees do in the same time. It calls
+nothing back after a tree. So trees grow in parts, each of which continues the one before, and the time is looked at between parts.
 
-Trees minimize squared errors. A few outliers would lead them astray, so targets far beyond the others count as the bounds of
-`bounds_of_most`.
+Trees minimize squared errors, by which a few outliers would lead them astray: targets are winsorised, by `winsorising_bounds`.
 
 n values   f features
 """
@@ -14,30 +13,35 @@ from __future__ import annotations
 import math
 import time
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kbdisk.experts.boosting_time import Timing, Work
+from kbdisk.experts.boosting_time import MAX_RATE, RATE_POWER, Timing, Work
 from kbdisk.experts.trees import MAX_LEAVES, LeafwiseTrees
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-BORDERS = 255  # of a feature, at most
-MIN_VALUES_OF_LEAF = 10
+MAX_BORDERS = 255  # of a feature
+MIN_VALUES_OF_LEAF, MIN_VALUES_OF_LEAF_OF_FEW = 10, 3
+LEAVES_OF_FEW = 10  # that values are enough for, where they are few
 MAX_TREES, RATE = 300, 0.1  # with enough time
 PATIENCE = 15  # trees without an improvement, after which no more grow
 ENOUGH_TREES = 100  # with fewer the learning rate is larger
-RATE_POWER, MAX_RATE = 0.6, 0.3  # how it grows as trees get fewer, and how far
-MIN_TREES = 10  # that are planned, however little time is left
-TIMED_TREES = 5  # by which the time of a tree is estimated at first
+LEAST_TREES, LEAST_SECONDS = (
+    10,
+    0.2,
+)  # that are planned, however little time is left: so many, or those of so many seconds
 SECONDS_OF_PART = 2.0  # of trees that grow before the time is looked at again: each part prepares the data anew
-ROWS_OF_BORDER = 1.4  # how much longer a border of a leaf takes than a value of a feature
-SPREADS = 3.0  # by which targets may lie beyond the median: distances between the first and the last tenth
+WORTH_A_PART = 0.1  # of the trees that there are: with time for fewer no part is added
+TIMED_TREES = 5  # that a part has at least, by which the time of trees of other properties is estimated
+COST_OF_TREE, COST_OF_SPLIT = 10_000.0, 1.4  # of any tree, and of each border of a leaf: as that of so many values
+SPREADS = 3.0  # how far from the median targets may lie, in distances between their first and last tenth
+MAX_OUTLIERS = 0.03  # of the targets, that may lie beyond: more are no outliers
 
 
 def grow(
@@ -52,58 +56,54 @@ def grow(
 ) -> LeafwiseTrees:
     """Trees of features (n, f) and targets (n,), which learn from some (n,) of the values; the others decide how many trees are kept.
 
-    They are ready at `end`, a time of time.monotonic: what they lack in trees they have in learning rate.
+    They are ready at `end`, a time of time.monotonic: with less time there are fewer trees and a larger learning rate.
     """
     validation = training if bool(training.all()) else ~training
-    unknown = features[training].isnan().all(0)  # scikit-learn expects numbers
-    bounds = bounds_of_most(target[training])
+    learnt = features[training]
+    unknown = learnt.isnan().all(0)  # scikit-learn expects numbers
+    bounds = winsorising_bounds(target[training])
 
-    def side(rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        known = features[rows].double().masked_fill_(unknown, 0.0)
-        return known.numpy(), target[rows].double().clamp(*bounds).numpy()
+    def side(known: Tensor, rows: Tensor) -> Side:
+        return known.double().masked_fill_(unknown, 0.0).numpy(), target[rows].double().clamp(*bounds).numpy()
 
-    work = Work.of(features[training], outputs=1)
-    growing = _Growing(seed, timing, work, side(training), side(validation), threads)
-    if end < math.inf and timing.seconds_of_leafwise_cost is None:
-        growing.extend(TIMED_TREES)
-    wanted = growing.affordable(end)
-    learning_rate = rate(wanted)
-    while growing.trees < wanted and not growing.has_stopped and not timing.stopping.is_set():
-        growing.extend(min(wanted, growing.trees + growing.trees_of_part), learning_rate)
-        wanted = min(wanted, growing.affordable(end))
+    sides = side(learnt, training), side(features[validation], validation)
+    growing = _Growing(seed, timing, Work.of(learnt, outputs=1), sides, threads)
+    while growing.trees < (wanted := growing.affordable(end)):
+        growing.extend(min(wanted, growing.trees + growing.trees_of_part), learning_rate_for(wanted))
+        is_over = time.monotonic() >= end or growing.trees >= MAX_TREES
+        if is_over or growing.has_stopped or timing.stopping.is_set():
+            break
     return growing.best()
 
 
-def bounds_of_most(target: Tensor) -> tuple[float, float]:
-    """Beyond which few targets (n,) lie, far from all others."""
-    low, median, high = target.double().quantile(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)).tolist()
-    beyond = SPREADS * (high - low) or math.inf
-    return median - beyond, median + beyond
+def winsorising_bounds(target: Tensor) -> tuple[float, float]:
+    """Beyond which targets (n,) count as the bounds: few lie there, far from all others."""
+    target = target.double()
+    low, median, high = target.quantile(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)).tolist()
+    reach = SPREADS * (high - low)
+    beyond = float(((target - median).abs() > reach).double().mean())
+    return (median - reach, median + reach) if beyond <= MAX_OUTLIERS else (-math.inf, math.inf)
 
 
-def rate(trees: int) -> float:
+def learning_rate_for(trees: int) -> float:
     """The learning rate of so many trees."""
     return min(RATE * (ENOUGH_TREES / trees) ** RATE_POWER, MAX_RATE) if trees < ENOUGH_TREES else RATE
+
+
+Side = tuple[NDArray[np.float64], NDArray[np.float64]]  # features and targets
 
 
 class _Growing:
     """Trees that grow part by part."""
 
-    def __init__(
-        self,
-        seed: int,
-        timing: Timing,
-        work: Work,
-        training: tuple[NDArray[np.float64], NDArray[np.float64]],
-        validation: tuple[NDArray[np.float64], NDArray[np.float64]],
-        threads: int,
-    ) -> None:
-        """`work` is that of training; both sides are features and targets."""
+    def __init__(self, seed: int, timing: Timing, work: Work, sides: tuple[Side, Side], threads: int) -> None:
+        """`work` is that of the first side, from which trees learn; the second side decides how many are kept."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
+        least = min(max(work.rows // LEAVES_OF_FEW, MIN_VALUES_OF_LEAF_OF_FEW), MIN_VALUES_OF_LEAF)
         self.model = HistGradientBoostingRegressor(
-            max_bins=BORDERS,
-            min_samples_leaf=MIN_VALUES_OF_LEAF,
+            max_bins=MAX_BORDERS,
+            min_samples_leaf=least,
             max_leaf_nodes=MAX_LEAVES,
             learning_rate=RATE,
             early_stopping=True,
@@ -112,53 +112,59 @@ class _Growing:
             warm_start=True,
             random_state=seed % (1 << 32),
         )
-        self.timing, self.training, self.validation, self.threads = timing, training, validation, threads
-        borders = int((work.distinct - 1).clamp(max=BORDERS).sum())
-        leaves = min(MAX_LEAVES, work.rows // MIN_VALUES_OF_LEAF)
-        self.cost = work.rows * len(work.distinct) + ROWS_OF_BORDER * leaves * borders + 1.0
+        self.timing, self.threads = timing, threads
+        self.training, self.validation = sides
+        borders = int((work.distinct - 1).clamp(max=MAX_BORDERS).sum())
+        leaves = min(MAX_LEAVES, work.rows // least)
+        self.cost = COST_OF_TREE + work.rows * len(work.distinct) + COST_OF_SPLIT * leaves * borders  # of a tree
+        self.seconds_of_tree = (
+            timing.seconds_of_leafwise_cost * self.cost
+        )  # by those of other properties, until some are grown
         self.trees = 0
         self.has_stopped = False  # as no tree was an improvement for a while
 
     @property
-    def seconds_of_tree(self) -> float:
-        """By the trees before, of this property or others; 0 if there are none."""
-        return (self.timing.seconds_of_leafwise_cost or 0.0) * self.cost
-
-    @property
     def trees_of_part(self) -> int:
         """How many trees grow before the time is looked at again."""
-        return MAX_TREES if self.seconds_of_tree == 0 else max(int(SECONDS_OF_PART / self.seconds_of_tree), MIN_TREES)
+        return max(int(SECONDS_OF_PART / self.seconds_of_tree), 1)
 
     def affordable(self, end: float) -> int:
-        """How many trees there may be in all at a time."""
+        """How many trees there may be in all at a time. A few more are none, as each part prepares the data anew."""
         if end == math.inf:
             return MAX_TREES
-        left = max(end - time.monotonic(), 0.0)
-        return min(max(self.trees + int(left / self.seconds_of_tree), MIN_TREES), MAX_TREES)
+        more = int(max(end - time.monotonic(), 0.0) / self.seconds_of_tree)
+        if not self.trees:
+            more = max(more, min(int(LEAST_SECONDS / self.seconds_of_tree), LEAST_TREES), 1)
+        return min(self.trees + more, MAX_TREES) if more > WORTH_A_PART * self.trees else self.trees
 
-    def extend(self, trees: int, learning_rate: float = RATE) -> None:
+    def extend(self, trees: int, learning_rate: float) -> None:
         """Grow until there are so many trees."""
         begun = time.monotonic()
         self.model.set_params(max_iter=trees, learning_rate=learning_rate)
         x, y = self.validation
-        with _openmp().limit(limits=self.threads, user_api="openmp"):
+        with _openmp().limit(limits=self.threads):
             self.model.fit(*self.training, X_val=x, y_val=y)
         grown = self.model.n_iter_ - self.trees
         if grown:
-            self.timing.seconds_of_leafwise_cost = (time.monotonic() - begun) / grown / self.cost
+            self.seconds_of_tree = max(time.monotonic() - begun, 1e-9) / grown
+        if grown >= TIMED_TREES:
+            self.timing.seconds_of_leafwise_cost = self.seconds_of_tree / self.cost
         self.trees, self.has_stopped = self.model.n_iter_, self.model.n_iter_ < trees
 
     def best(self) -> LeafwiseTrees:
         """The trees with the smallest error of validation."""
         count = int(np.argmax(self.model.validation_score_))  # the first score is that of the mean
-        nodes = [of_round[0].nodes for of_round in self.model._predictors[:count]]
+        nodes = [
+            of_round[0].nodes for of_round in self.model._predictors[:count]
+        ]  # private: `tests/experts/test_trees.py` guards it
         x, y = self.training
         return LeafwiseTrees.of(nodes, x.shape[1], float(y.mean()))
 
 
 @cache
 def _openmp() -> ThreadpoolController:
-    """Limits the threads of libraries, of the thread that calls it."""
+    """Limits the threads that scikit-learn uses in the thread that calls it."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    controller: Any = ThreadpoolController()
+    return controller.select(user_api="openmp")

@@ -19,10 +19,8 @@ from kbdisk.experts.base import LITTLE_VISIBLE, visibility_levels, visible_amoun
 from kbdisk.model.masking import Hidden, Hiding, hide, shuffled
 
 MAX_HELD_OUT_VALUES = 1 << 14  # that weights are fitted to
-RARE_SHARE, VALUES_OF_RARE = (
-    0.5,
-    32,
-)  # of the entities: a slot that fewer have is rare; so many of its values are asked for
+RARE_SHARE = 0.5  # of the entities: a slot that fewer have is rare
+VALUES_OF_RARE = 32  # of a rare slot, that are asked for
 BELOW_USUAL = 0.1  # of the entities of a class have less visible than is usual
 
 Question: TypeAlias = tuple[Batch, Hidden, Tensor]  # entities, their masks, and (B,) the level of each entity
@@ -100,25 +98,24 @@ def questions_alone(
 
 def rare_values(tokens: Tokens, slots: Collection[int], generator: Generator) -> dict[int, Tensor]:
     """Some entities (n,) that have a value, for each of the slots that few have: the rarest slot first."""
-    free = tokens.free
+    free = tokens.free.nonzero()[:, 0]
+    free = free[torch.randperm(len(free), generator=generator, device=free.device)]
+    free = free[tokens.slot[free].argsort(stable=True)]  # by slot, in random order within each
     count = tokens.slot[free].bincount(minlength=len(tokens.layout.fixed))
-    wanted = torch.tensor(sorted(slots), dtype=torch.long, device=count.device)
-    wanted = wanted[(count[wanted] > 0) & (count[wanted] < RARE_SHARE * len(tokens))]
-    drawn = {}
-    for slot in wanted[count[wanted].argsort(stable=True)].tolist():
-        entities = tokens.owners_of((free & (tokens.slot == slot)).nonzero()[:, 0]).unique()
-        order = torch.randperm(len(entities), generator=generator, device=entities.device)
-        drawn[slot] = entities[order[:VALUES_OF_RARE]]
-    return drawn
+    of_slots = dict(enumerate(free.split(count.tolist())))
+    rare = [slot for slot in sorted(slots) if 0 < len(of_slots[slot]) < RARE_SHARE * len(tokens)]
+    drawn = {slot: of_slots[slot][:VALUES_OF_RARE] for slot in sorted(rare, key=lambda slot: len(of_slots[slot]))}
+    return {slot: tokens.owners_of(values).unique() for slot, values in drawn.items()}
 
 
 def questions_about_rare(tokens: Tokens, rare: Mapping[int, Tensor], usual_amount: Tensor) -> Iterator[Question]:
-    """Masks the `rare_values` alone, those of a slot at once. Random entities have few of them: all would wait for the last."""
+    """Masks the `rare_values` alone, those of a slot at once. In random entities they would be asked for late, or never."""
     for slot, entities in rare.items():
-        batch = tokens.batch(entities)
-        masked = batch.known & (batch.slot == slot)
-        visible, levels = _remaining(batch, tokens.layout, masked, usual_amount)
-        yield batch, Hidden(visible, masked, masked.float()), levels
+        for chunk in chunks(tokens, entities):
+            batch = tokens.batch(chunk)
+            masked = batch.known & (batch.slot == slot)
+            visible, levels = _remaining(batch, tokens.layout, masked, usual_amount)
+            yield batch, Hidden(visible, masked, masked.float()), levels
 
 
 class Masked(NamedTuple):

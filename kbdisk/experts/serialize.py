@@ -25,7 +25,6 @@ from kbdisk.data.propagation import GRADES
 from kbdisk.data.triples import Relation, Triples
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup
-from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
 from kbdisk.experts.features import NUMBER, HashedFeatures, OneHotFeatures, blocks_of
 from kbdisk.experts.filled_columns import Estimate, FilledColumns
@@ -39,6 +38,7 @@ from kbdisk.experts.latent_knn import REACHES, LatentIndex, LatentKNN
 from kbdisk.experts.link_factorization import FEATURES, Correctness, Factors, LinkClassifier, LinkPredictor
 from kbdisk.experts.presence_trees import HALVES, PresenceFeatures, PresenceTrees
 from kbdisk.experts.propagation import CLOSE_GRADES, ClosePropagation, unweighted_group
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.experts.trees import MAX_LEAVES, LeafwiseTrees, SymmetricTrees
 from kbdisk.experts.value_factorization import FactorFeatures, NodeSample, TripleLayout
 from kbdisk.experts.value_factorization import unweighted_group as factorised_labels
@@ -459,16 +459,12 @@ def _read_trees(codec: Codec, features: OneHotFeatures, key: SlotLevel, of_key: 
     parts = {part.name: of_key[part.name] for part in fields(LeafwiseTrees if numbers else SymmetricTrees)}
     trees = LeafwiseTrees(**parts) if numbers else SymmetricTrees(**parts)
     splits, leaves = trees.column.shape[1], trees.leaves.shape[1]
+    require(splits < MAX_LEAVES, key, "a tree")
     if isinstance(trees, LeafwiseTrees):
-        last = 1 << (leaves - 1)  # is left of no split
-        is_tree = (
-            leaves == splits + 1 <= MAX_LEAVES
-            and trees.left.shape == trees.column.shape
-            and bool((trees.left < last).all())
-        )
+        require(leaves == splits + 1 and trees.left.shape == trees.column.shape, key, "a tree")
+        require(bool((trees.left < 1 << splits).all()), key, "a tree")  # the last leaf is in no left branch
     else:
-        is_tree = leaves == 1 << splits
-    require(is_tree, key, "a tree")
+        require(leaves == 1 << splits, key, "a tree")
     require(len(trees.start) == max(len(labels), 1) and len(numbers) == (0 if len(labels) else 3), key, "a label")
     scale = TargetScale(*numbers) if numbers else None
     require(scale is None or scale.deviation > 0 <= scale.least, key, "a scale")

@@ -17,7 +17,8 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, zip_longest
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -317,19 +318,21 @@ def stack(
 ) -> list[ExpertGroup | None]:
     """Each group with the experts that have a weight beside a model and the other groups; None if none has.
 
-    Reserved values come first, or values of rare slots; then held-out entities. Once most of the time is used, the answers by then give the weights.
+    Reserved values come first, then held-out entities. Where none are reserved, values of rare slots come in turn with held-out entities.
+    Once most of the time is used, the answers by then give the weights.
     """
     seconds = None if seconds is None else ASKED_SHARE * seconds
     usual_amount = usual_amounts(sides.training)
     slots = {slot for group in groups for slot in group.slots}
     if sides.complete is None:
-        rare, required_errors = rare_values(sides.held_out, slots, generator), REQUIRED_ERRORS
-        first = questions_about_rare(sides.held_out, rare, usual_amount)
+        rare = rare_values(sides.held_out, slots, generator)
+        about_rare = ((question, False) for question in questions_about_rare(sides.held_out, rare, usual_amount))
+        others = _questions(sides.held_out, usual_amount, rounds, generator, rare)
+        asked, required_errors = _in_turn(about_rare, others), REQUIRED_ERRORS
     else:
-        rare, required_errors = {}, 0.0
-        first = reserved_questions(sides.training, sides.complete, usual_amount, generator, slots)
-    others = _questions(sides.held_out, usual_amount, rounds, generator, rare)
-    asked = chain(((question, False) for question in first), others)
+        reserved = reserved_questions(sides.training, sides.complete, usual_amount, generator, slots)
+        others = _questions(sides.held_out, usual_amount, rounds, generator)
+        asked, required_errors = chain(((question, False) for question in reserved), others), 0.0
     return stack_by(groups, model, asked, required_errors, seconds, report)
 
 
@@ -435,21 +438,31 @@ def _predicts(group: ExpertGroup, seen: Seen, key: SlotLevel, entities: Tensor) 
     return key in group.experts and int(seen.levels[entities[0]]) == key[1]
 
 
+def _in_turn(first: Iterable[HeldOutQuestion], second: Iterable[HeldOutQuestion]) -> Iterator[HeldOutQuestion]:
+    """A question of each in turn, then what is left of one."""
+    for pair in zip_longest(first, second):
+        yield from (question for question in pair if question is not None)
+
+
 def _questions(
-    held_out: Tokens, usual_amount: Tensor, rounds: int, generator: Generator, asked: Mapping[int, Tensor]
+    held_out: Tokens,
+    usual_amount: Tensor,
+    rounds: int,
+    generator: Generator,
+    asked: Mapping[int, Tensor] = MappingProxyType({}),
 ) -> Iterator[HeldOutQuestion]:
     """Questions about held-out entities, some at a time and in random order, as there may not be time for all.
 
-    Values of entities that were `asked` for in a slot are not asked for alone again.
+    What is `asked` of some entities (n,) besides, by slot, is not asked alone again.
     """
     drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
     batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]
+    slots = len(held_out.layout.fixed)
+    places = torch.cat([drawn.new_zeros(0), *(of_slot * slots + slot for slot, of_slot in asked.items())])
     for number in torch.randperm(len(batches), generator=generator, device=generator.device).tolist():
         entities = batches[number]
         batch = held_out.batch(entities)
-        was_asked = torch.zeros_like(batch.known)
-        for slot, of_slot in asked.items():
-            was_asked |= (batch.slot == slot) & torch.isin(entities, of_slot)[batch.entity]
+        was_asked = torch.isin(entities[batch.entity] * slots + batch.slot, places)
         for question in questions_alone(batch, held_out.layout, usual_amount, generator, left_out=was_asked):
             yield question, False
         for question in questions_in_rounds(batch, held_out.layout, usual_amount, rounds, generator):

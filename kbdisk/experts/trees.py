@@ -1,6 +1,7 @@
 """The trees of one property as tensors: they need no library that grows trees, and are stored as numbers.
 
-Two kinds: trees of labels are symmetric, as CatBoost grows them; trees of numbers grow leaf by leaf (scikit-learn's histogram boosting).
+Two kinds: trees of labels are symmetric (oblivious), as CatBoost grows them; trees of numbers grow leaf-wise, as scikit-learn's
+histogram boosting grows them.
 
 n values   f features   T trees   d levels   S splits   L leaves   K labels, or 1
 """
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from catboost import CatBoost
 
 CACHED_ANSWERS = 1 << 16  # of all trees at once: as many as fit a processor's cache
-MAX_LEAVES = 31  # of a tree that grows by leaf: the bits of a positive int32
+ANSWERS_ELSEWHERE = 1 << 22  # the same of a GPU, which each operation keeps waiting
+MAX_LEAVES = 31  # of a leaf-wise tree: the bits of a positive int32
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Trees(ABC):
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:
         """(n, f) float32 features, NaN where unknown -> (n, K) float64 raw scores"""
+
+    def _rows_at_once(self, x: Tensor) -> int:
+        """How many rows are answered together."""
+        at_once = CACHED_ANSWERS if x.device.type == "cpu" else ANSWERS_ELSEWHERE
+        return max(at_once // max(len(self.column) * len(self.start), 1), 1)
 
     def _answers(self, by_feature: Tensor) -> Iterator[Tensor]:
         """Of each split of all trees, (T, n) int32 whether rows are above its border, by features (f, n): 0 or 1. The next overwrites it."""
@@ -79,7 +86,7 @@ class SymmetricTrees(Trees):
         """(n, f) float32 features, NaN where unknown -> (n, K) float64 raw scores"""
         T, K = len(self.column), len(self.start)
         scores = []
-        for rows in x.split(max(CACHED_ANSWERS // max(T * K, 1), 1)):
+        for rows in x.split(self._rows_at_once(x)):
             leaf = torch.zeros(T, len(rows), dtype=torch.int32, device=x.device)
             for level, above in enumerate(self._answers(rows.T.contiguous())):  # NaN is above no border
                 leaf.add_(above, alpha=1 << level)
@@ -131,22 +138,22 @@ class SymmetricTrees(Trees):
 
 @dataclass(frozen=True)
 class LeafwiseTrees(Trees):
-    """Trees in which each leaf has splits of its own, whose predictions are numbers.
+    """Trees in which each leaf may be split in a way of its own, whose predictions are numbers; asked as QuickScorer does (Lucchese et al. 2015).
 
-    Leaves are numbered from left to right, and are the bits of an integer. Each split whose number is above its border rules out all
-    leaves left of it, whether its part of the tree is reached or not. The lowest that is left is the leaf that is reached.
-    So all rows ask all splits, without a jump.
+    Leaves are numbered from left to right, and are the bits of an integer. A split whose number is above its border rules out the leaves of its
+    left branch, whether the split is reached or not. The remaining leaf with the lowest number is the one that is reached. So all rows
+    ask all splits, without a jump.
 
-    Of f features, column number c + f is feature c where an unknown one counts as above the border, not as below it.
+    Of f features, column c + f is feature c, too; there an unknown value counts as above the border.
     """
 
-    left: Tensor  # (T, S) the leaves that are below the split, and left of it, as bits
+    left: Tensor  # (T, S) the leaves of the split's left branch, as bits
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, f) float32 features, NaN where unknown -> (n, 1) float64"""
         T, left = len(self.column), self.left.T.to(torch.int32)[:, :, None]
         scores = []
-        for rows in x.split(max(CACHED_ANSWERS // max(T, 1), 1)):
+        for rows in x.split(self._rows_at_once(x)):
             both = torch.cat([rows.nan_to_num(nan=-torch.inf), rows.nan_to_num(nan=torch.inf)], 1)
             passed = torch.zeros(T, len(rows), dtype=torch.int32, device=x.device)
             for of_split, above in zip(left, self._answers(both.T.contiguous()), strict=True):
@@ -186,7 +193,7 @@ class LeafwiseTrees(Trees):
 
 
 def _from_left_to_right(tree: NDArray[np.void]) -> tuple[list[int], list[int]]:
-    """The nodes that are leaves, from left to right; and of each split, in the order of nodes, the bits of the leaves left of it."""
+    """The nodes that are leaves, from left to right; and of each split, in the order of nodes, the leaves of its left branch as bits."""
     is_leaf, lefts, rights = (tree[name].tolist() for name in ("is_leaf", "left", "right"))
     leaves: list[int] = []
     bits = dict.fromkeys((node for node, leaf in enumerate(is_leaf) if not leaf), 0)
@@ -205,7 +212,10 @@ def _from_left_to_right(tree: NDArray[np.void]) -> tuple[list[int], list[int]]:
 
 
 def _below(borders: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The next 32-bit numbers that are not above: a number above a border stays above it. A finite one has no unknown above."""
+    """Borders rounded down to float32: a float32 number is above the rounded border exactly where it is above the border.
+
+    They stay finite, so unknown values, which count as infinity, are above.
+    """
     finite = np.minimum(borders, np.finfo(np.float32).max)
     rounded = finite.astype(np.float32)
     return np.where(rounded > finite, np.nextafter(rounded, np.float32(-np.inf)), rounded)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import guided
@@ -441,3 +443,14 @@ def test_many_labels_are_fitted_to_all_values_where_features_of_fewer_do_not_dif
     training = torch.arange(len(task.target)) % 5 != 2
     assert task.can_learn(training)
     assert len(task.fit(training, 0, Timing()).start) == labels
+
+
+@pytest.mark.parametrize(("kinds", "loaded"), [(["number"], ["sklearn"]), (["category"], ["catboost"]), ([], [])])
+def test_only_libraries_for_the_kinds_that_there_are_are_imported(kinds, loaded):
+    code = (
+        "import sys; from types import SimpleNamespace as Of; from kbdisk.experts.boosted_trees import load_libraries; "
+        f"load_libraries(Of(slots=[Of(kind=kind) for kind in {kinds}])); "
+        "print(sorted({'catboost', 'sklearn'} & sys.modules.keys()))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == f"{loaded}\n"

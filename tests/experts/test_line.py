@@ -12,10 +12,10 @@ from kbdisk.entity import Entity
 from kbdisk.experts import boosted_trees, serialize
 from kbdisk.experts.base import USUALLY_VISIBLE, Inputs, Sides
 from kbdisk.experts.boosted_trees import Line, Task
-from kbdisk.experts.catboost import TargetScale
 from kbdisk.experts.config import BoostedTreesConfig
 from kbdisk.experts.examples import OneHotExamples
 from kbdisk.experts.features import OneHotFeatures
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class

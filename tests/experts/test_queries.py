@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
 from kbdisk.entity import Date, Entity
 from kbdisk.entity import Link as Ref
+from kbdisk.experts import stacking
 from kbdisk.experts.features import HashedFeatures, most_frequent_slots
 from kbdisk.experts.queries import (
     VALUES_OF_RARE,
@@ -77,6 +80,23 @@ def test_entities_are_drawn_among_those_that_are_named(known):
     (_, tokens), among = tokens_of(known), torch.tensor([1, 3, 4])
     drawn = draw_entities(tokens, 10_000, torch.Generator().manual_seed(0), among)
     assert sorted(drawn.tolist()) == among.tolist()
+
+
+def test_values_that_were_asked_for_are_not_asked_for_alone_again(known):
+    codec, tokens = tokens_of(known)
+    generator, usual = torch.Generator().manual_seed(0), usual_amounts(tokens)
+    rare = rare_values(tokens, set(range(len(codec.slots))), generator)
+    of_rare = list(questions_about_rare(tokens, rare, usual))
+    others = [
+        question for question, in_rounds in stacking._questions(tokens, usual, 0, generator, rare) if not in_rounds
+    ]
+    times = Counter()
+    for batch, hidden, _ in [*of_rare, *others]:
+        alone = hidden.asked.nonzero()[:, 0]
+        alone = alone[batch.unit[alone].bincount()[batch.unit[alone]] == 1]
+        times.update(zip(batch.id_hash[batch.entity[alone]].tolist(), batch.slot[alone].tolist(), strict=True))
+    assert rare
+    assert set(times.values()) == {1}
 
 
 def test_of_rare_slots_some_values_are_asked_for_alone_the_rarest_first():

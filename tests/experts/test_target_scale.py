@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbdisk.experts.catboost import TargetScale
+from kbdisk.experts.target_scale import TargetScale
 from kbdisk.leaves.number.codec import deciles_of, floor_of_logs
 
 
