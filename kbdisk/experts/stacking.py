@@ -69,7 +69,8 @@ ROUNDS = 3  # of masking many values of a held-out entity at once
 ASKED_SHARE = 0.75  # of the time: for asking the model and the experts; the rest is for fitting weights to the answers
 MOST_OF_SECONDS = 2.0  # times the seconds for asking, where there are too few answers by then
 MILLISECONDS = 1000  # of a second
-BATCH_ENTITIES = 128  # the time limit is checked after each batch
+BATCH_ENTITIES = 128  # the time limit is checked after each question about a batch
+MAX_UNEVEN = 2.0  # times the usual size: that of the largest entity, up to which batches are of all sizes
 MIN_STACKING_VALUES = 20  # held-out values of all properties of a kind, below which no expert has a weight
 ENOUGH_VALUES = 50  # held-out values of a kind: with fewer, questions go on beyond their time
 MIN_WEIGHT = 0.02  # below which an expert is left out
@@ -453,10 +454,15 @@ def _questions(
 ) -> Iterator[HeldOutQuestion]:
     """Questions about held-out entities, some at a time and in random order, as there may not be time for all.
 
+    Entities come in batches of all sizes, as a small one is seldom like a large one: a nucleus of which much is known is stable. Where sizes are
+    uneven, batches are of similar ones, as the largest entity of a batch decides how many questions it takes.
     What is `asked` of some entities (n,) besides, by slot, is not asked alone again.
     """
     drawn = draw_entities(held_out, MAX_HELD_OUT_VALUES, generator)
     batches = [few for chunk in chunks(held_out, drawn) for few in chunk.split(BATCH_ENTITIES)]
+    sizes = held_out.sizes[drawn]
+    if len(drawn) and int(sizes[-1]) <= MAX_UNEVEN * int(sizes.median()):
+        batches = [drawn[number :: len(batches)] for number in range(len(batches))]
     slots = len(held_out.layout.fixed)
     places = torch.cat([drawn.new_zeros(0), *(of_slot * slots + slot for slot, of_slot in asked.items())])
     for number in torch.randperm(len(batches), generator=generator, device=generator.device).tolist():
