@@ -65,9 +65,7 @@ class Timing:
 
     def __init__(self) -> None:
         self.seconds_of_cost: float | None = None  # of a symmetric tree whose cost is 1
-        self.seconds_of_leafwise_cost = (
-            SECONDS_OF_LEAFWISE_COST  # the same of `histogram_boosting`, by a guess at first
-        )
+        self.seconds_of_leafwise_cost = SECONDS_OF_LEAFWISE_COST  # the same of `histogram_boosting`; a guess at first
         self.stopping = Event()  # set to end all boosters after the tree, or the part, that they are at
 
     def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], work: Work, end: float = math.inf) -> CatBoost:

@@ -32,14 +32,13 @@ LEAVES_OF_FEW = 10  # that values are enough for, where they are few
 MAX_TREES, RATE = 300, 0.1  # with enough time
 PATIENCE = 15  # trees without an improvement, after which no more grow
 ENOUGH_TREES = 100  # with fewer the learning rate is larger
-LEAST_TREES, LEAST_SECONDS = (
-    10,
-    0.2,
-)  # that are planned, however little time is left: so many, or those of so many seconds
+LEAST_TREES = 10  # that are planned, however little time is left, unless they take longer than `LEAST_SECONDS`
+LEAST_SECONDS = 0.2
 SECONDS_OF_PART = 2.0  # of trees that grow before the time is looked at again: each part prepares the data anew
 WORTH_A_PART = 0.1  # of the trees that there are: with time for fewer no part is added
 TIMED_TREES = 5  # that a part has at least, by which the time of trees of other properties is estimated
-COST_OF_TREE, COST_OF_SPLIT = 10_000.0, 1.4  # of any tree, and of each border of a leaf: as that of so many values
+COST_OF_TREE = 10_000.0  # of any tree; 1 is the cost of a value of a feature
+COST_OF_BORDER = 1.4  # of a feature, in each leaf
 SPREADS = 3.0  # how far from the median targets may lie, in distances between their first and last tenth
 MAX_OUTLIERS = 0.03  # of the targets, that may lie beyond: more are no outliers
 
@@ -116,10 +115,9 @@ class _Growing:
         self.training, self.validation = sides
         borders = int((work.distinct - 1).clamp(max=MAX_BORDERS).sum())
         leaves = min(MAX_LEAVES, work.rows // least)
-        self.cost = COST_OF_TREE + work.rows * len(work.distinct) + COST_OF_SPLIT * leaves * borders  # of a tree
-        self.seconds_of_tree = (
-            timing.seconds_of_leafwise_cost * self.cost
-        )  # by those of other properties, until some are grown
+        self.cost = COST_OF_TREE + work.rows * len(work.distinct) + COST_OF_BORDER * leaves * borders  # of a tree
+        # by the trees of other properties, until some are grown
+        self.seconds_of_tree = timing.seconds_of_leafwise_cost * self.cost
         self.trees = 0
         self.has_stopped = False  # as no tree was an improvement for a while
 
@@ -154,9 +152,8 @@ class _Growing:
     def best(self) -> LeafwiseTrees:
         """The trees with the smallest error of validation."""
         count = int(np.argmax(self.model.validation_score_))  # the first score is that of the mean
-        nodes = [
-            of_round[0].nodes for of_round in self.model._predictors[:count]
-        ]  # private: `tests/experts/test_trees.py` guards it
+        # scikit-learn has no public way to its trees: tests/experts/test_trees.py fails where this one changes
+        nodes = [of_round[0].nodes for of_round in self.model._predictors[:count]]
         x, y = self.training
         return LeafwiseTrees.of(nodes, x.shape[1], float(y.mean()))
 

@@ -1,7 +1,7 @@
 """Questions about known values: masked tokens of entities, from which experts and their weights are fitted.
 
 Every value is masked alone, as it is in an entity that lacks it, and every composite as a whole; then rounds mask many
-values at once. Values of rare slots can come first.
+values at once. Some values of rare slots can be asked for besides.
 
 T tokens   B entities of a batch   N entities   C classes
 """
