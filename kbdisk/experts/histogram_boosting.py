@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 MAX_BORDERS = 255  # of a feature
-MIN_VALUES_OF_LEAF, MIN_VALUES_OF_LEAF_OF_FEW = 10, 3
-LEAVES_OF_FEW = 10  # that values are enough for, where they are few
+MIN_VALUES_OF_LEAF = 3  # so that a label which few entities have can be told apart
+ENOUGH_VALUES, MIN_VALUES_OF_LEAF_OF_FEWER = 500, 10  # of fewer values a leaf has a tenth, up to so many
+L2_REGULARIZATION = 2.0  # values of the mean, by which each leaf is shrunk
 MAX_TREES, RATE = 300, 0.1  # with enough time
 PATIENCE = 15  # trees without an improvement, after which no more grow
 ENOUGH_TREES = 100  # with fewer the learning rate is larger
@@ -99,11 +100,14 @@ class _Growing:
         """`work` is that of the first side, from which trees learn; the second side decides how many are kept."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        least = min(max(work.rows // LEAVES_OF_FEW, MIN_VALUES_OF_LEAF_OF_FEW), MIN_VALUES_OF_LEAF)
+        least = MIN_VALUES_OF_LEAF
+        if work.rows < ENOUGH_VALUES:
+            least = max(min(work.rows // 10, MIN_VALUES_OF_LEAF_OF_FEWER), MIN_VALUES_OF_LEAF)
         self.model = HistGradientBoostingRegressor(
             max_bins=MAX_BORDERS,
             min_samples_leaf=least,
             max_leaf_nodes=MAX_LEAVES,
+            l2_regularization=L2_REGULARIZATION,
             learning_rate=RATE,
             early_stopping=True,
             n_iter_no_change=PATIENCE,
