@@ -101,8 +101,12 @@ def planned(settings: Mapping[str, Any], work: Work, affordable: float) -> dict[
             break
     fewer = max(min(int(iterations), wanted), MIN_TREES)
     rate = settings["learning_rate"]
-    larger = min(rate * (wanted / fewer) ** RATE_POWER, max(MAX_RATE, rate)) if fewer < wanted else rate
-    return {**chosen, "iterations": fewer, "learning_rate": larger}
+    return {**chosen, "iterations": fewer, "learning_rate": raised_rate(rate, wanted, fewer)}
+
+
+def raised_rate(rate: float, wanted: int, trees: int) -> float:
+    """The learning rate of fewer trees than are wanted at a rate."""
+    return min(rate * (wanted / trees) ** RATE_POWER, max(MAX_RATE, rate)) if trees < wanted else rate
 
 
 class _Watch:

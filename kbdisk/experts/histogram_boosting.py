@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kbdisk.experts.boosting_time import MAX_RATE, RATE_POWER, Timing, Work
+from kbdisk.experts.boosting_time import Timing, Work, raised_rate
 from kbdisk.experts.trees import MAX_LEAVES, LeafwiseTrees
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def winsorising_bounds(target: Tensor) -> tuple[float, float]:
 
 def learning_rate_for(trees: int) -> float:
     """The learning rate of so many trees."""
-    return min(RATE * (ENOUGH_TREES / trees) ** RATE_POWER, MAX_RATE) if trees < ENOUGH_TREES else RATE
+    return raised_rate(RATE, ENOUGH_TREES, trees)
 
 
 Side = tuple[NDArray[np.float64], NDArray[np.float64]]  # features and targets

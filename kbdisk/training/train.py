@@ -153,12 +153,16 @@ def train(
     return trained
 
 
+def _chosen(run: Run, stage: Stage) -> list[tuple[str, ExpertKind]]:
+    """The experts of a stage that have a share of the time."""
+    return [(name, kind) for name, kind in experts_of(stage).items() if run.experts[name].share]
+
+
 def _load_experts(run: Run, data: Data) -> None:
     """Import what the experts of a run need to be fitted."""
     if run.experts_share and len(data.validation):
-        for name, kind in experts_of("stack").items():
-            if run.experts[name].share:
-                kind.load(data.codec)
+        for _, kind in _chosen(run, "stack"):
+            kind.load(data.codec)
 
 
 def _refuse_other_data(data: Data, processes: Processes) -> None:
@@ -237,7 +241,7 @@ class Experts:
 
     def fit(self) -> None:
         """Fit each to the training entities."""
-        for name, kind in self._chosen("stack"):
+        for name, kind in _chosen(self.run, "stack"):
             config, seed = self.run.experts[name], self.run.seed
             if not self.clock.is_enough_for(name, len(self.data.training.slot)):
                 self.clock.leave_out(name)
@@ -250,10 +254,6 @@ class Experts:
             )
             self.clock.note_fit(name, time.monotonic() - begun)
             return_freed_memory()
-
-    def _chosen(self, stage: Stage) -> list[tuple[str, ExpertKind]]:
-        """The experts of a stage that have a share of the time."""
-        return [(name, kind) for name, kind in experts_of(stage).items() if self.run.experts[name].share]
 
     def beside(self, trained: Trained, *, are_silent: bool) -> Trained:
         """The networks with the experts that have a weight; `are_silent`: the networks took too few steps."""
@@ -283,7 +283,7 @@ class Experts:
                 trained = trained.with_experts(**{name: self.candidates[name].refitted(group, seconds, report)})
             del self.candidates[name]  # with the examples that it was fitted to
         return_freed_memory()
-        for name, kind in self._chosen("answer"):
+        for name, kind in _chosen(run, "answer"):
             config, seed = run.experts[name], run.seed
             seconds, report = clock.stage(name, kind.doing)
             answers = kind.load_fit()(

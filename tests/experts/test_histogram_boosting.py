@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbdisk.experts import histogram_boosting
-from kbdisk.experts.boosting_time import Timing
+from kbdisk.experts.boosting_time import MAX_RATE, Timing
 from kbdisk.experts.histogram_boosting import (
     ENOUGH_TREES,
     LEAST_TREES,
-    MAX_RATE,
     MAX_TREES,
     RATE,
     grow,

@@ -71,7 +71,7 @@ def test_averaged_trees_predict_the_average():
         SymmetricTrees.of(grown("RMSE", np.nan_to_num(x[:, 0]), random_seed=n, depth=depth))
         for n, depth in enumerate((2, 4))
     ]
-    predicted = torch.stack([one(rows) for one in several]).mean(0)
+    predicted = torch.stack([trees(rows) for trees in several]).mean(0)
     torch.testing.assert_close(SymmetricTrees.averaged(several)(rows), predicted, rtol=1e-5, atol=1e-6)
 
 
