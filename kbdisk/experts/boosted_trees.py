@@ -277,7 +277,7 @@ class TreeGroup(ExpertGroup):
 
 
 def load_libraries(codec: Codec) -> None:
-    """Import what grows trees, which takes a second: so it is no part of the time of the first booster."""
+    """Import the libraries that grow trees. It takes a second, which should not count as the time of a booster."""
     are_numbers = {slot.kind == NUMBER for slot in codec.slots}
     if False in are_numbers:
         import catboost  # noqa: F401
@@ -495,7 +495,7 @@ class Task:
     ) -> Trees:
         """A booster of some of the values (n,), with early stopping on the rest.
 
-        Labels that only the rest has are added to the training values. Of many labels a part of the values is enough.
+        Labels that only the rest has are added to the training values. Boosters of many labels learn from a part of the values.
         """
         if self.scale is not None:
             return grow(

@@ -77,7 +77,7 @@ def grow(
 
 
 def winsorising_bounds(target: Tensor) -> tuple[float, float]:
-    """Beyond which targets (n,) count as the bounds: few lie there, far from all others."""
+    """The bounds of targets (n,): the few that lie beyond, far from all others, count as the bounds."""
     target = target.double()
     low, median, high = target.quantile(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)).tolist()
     reach = SPREADS * (high - low)
@@ -131,7 +131,7 @@ class _Growing:
         return max(int(SECONDS_OF_PART / self.seconds_of_tree), 1)
 
     def affordable(self, end: float) -> int:
-        """How many trees there may be in all at a time. A few more are none, as each part prepares the data anew."""
+        """How many trees there can be by a time. No part is added for a few more trees, as each part prepares the data again."""
         if end == math.inf:
             return MAX_TREES
         more = int(max(end - time.monotonic(), 0.0) / self.seconds_of_tree)
@@ -164,7 +164,7 @@ class _Growing:
 
 @cache
 def _openmp() -> ThreadpoolController:
-    """Limits the threads that scikit-learn uses in the thread that calls it."""
+    """Limits the OpenMP threads of scikit-learn, for calls from the current thread."""
     from threadpoolctl import ThreadpoolController
 
     controller: Any = ThreadpoolController()

@@ -109,7 +109,7 @@ def rare_values(tokens: Tokens, slots: Collection[int], generator: Generator) ->
 
 
 def questions_about_rare(tokens: Tokens, rare: Mapping[int, Tensor], usual_amount: Tensor) -> Iterator[Question]:
-    """Masks the `rare_values` alone, those of a slot at once. In random entities they would be asked for late, or never."""
+    """Masks the `rare_values`, those of one slot in each question. Questions about random entities would reach them late, or never."""
     for slot, entities in rare.items():
         for chunk in chunks(tokens, entities):
             batch = tokens.batch(chunk)

@@ -80,7 +80,10 @@ class Trees(ABC):
 
 @dataclass(frozen=True)
 class SymmetricTrees(Trees):
-    """All nodes of a level of a tree ask the same; the answers are the bits of the number of a leaf: 2 ** d leaves of d levels."""
+    """Symmetric (oblivious) trees: all nodes of a level compare the same feature with the same border.
+
+    The answers of d levels are the bits of the number of one of 2 ** d leaves.
+    """
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, f) float32 features, NaN where unknown -> (n, K) float64 raw scores"""
