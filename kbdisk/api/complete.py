@@ -737,7 +737,8 @@ def _kept_model(
     if not _is_same_schema(model.schema, schema, options.only):
         return None
     ids = {model.schema.id_of(entity) for entity in loaded.entities if model.schema.class_of(entity)}
-    if same_source and ids == {*model.record.training, *model.record.validation}:
+    known = {*model.record.training, *model.record.validation}
+    if same_source and known <= ids and len(ids) == len(known) + model.record.facts.get("left_out", 0):
         return KeptModel(model, is_current=True)
     return KeptModel(model, is_current=False) if is_continuable(model, loaded) else None
 

@@ -284,6 +284,7 @@ def _show_result(model: Model, out: str, verbose: bool) -> None:
     facts = record.facts
     best = "" if facts["best_step"] == facts["steps"] else f", the best after {facts['best_step']:,}"
     held_out = f"{len(record.training):,} trained on, {len(record.validation):,} held out"
+    held_out += f", {facts['left_out']:,} left out" if "left_out" in facts else ""
     members = len(model.trained.members)
     networks = f"{members} networks, the first of " if members > 1 else ""
     steps = counted(facts["steps"], "step", "steps")

@@ -41,6 +41,7 @@ from kbdisk.experts.linear_autoencoder import LinearAutoencoder
 
 MAX_SETS_TRIED, MAX_MEMBERS_TRIED = 500, 1000  # of a property
 MAX_RANK_TRIED = 3  # of a member among those that a set does not have: further down there are too many to try
+SETS_AT_ONCE = 4096  # whose members are scored
 MAX_PROPOSED = 5  # for one set: the likeliest that no person has rejected is taken
 MIN_SCORE = 0.02  # of what is proposed
 MIN_CHANCE, MAX_CHANCE = 0.01, 0.97  # that a score stands for: further out there are too few to calibrate them
@@ -60,7 +61,8 @@ def member_key(codec: Codec, class_name: str, path: Path) -> Key:
 class SetToExtend(NamedTuple):
     """A set of an entity, and the gap of a further member."""
 
-    reading: Reading
+    id: str  # of the entity
+    class_name: str
     gap: Gap
 
 
@@ -92,9 +94,7 @@ class FurtherMembers:
         """The further members of sets of some entities; `readings` are all of their source."""
         by_path: dict[Path, list[SetToExtend]] = defaultdict(list)
         for to_extend in sets:
-            reading, gap = to_extend
-            if gap.path != CLASSES or not class_relations.classifies(reading.id, reading.classes):
-                by_path[gap.path].append(to_extend)
+            by_path[to_extend.gap.path].append(to_extend)
         if not by_path:
             return cls()
         triples = without_copied_classes(Triples.of(codec.schema, readings))
@@ -184,7 +184,7 @@ class SetsOfProperty:
     ) -> None:
         """`readings` are all of the source, `class_relations` those between classes, where these are the members."""
         self.triples, self.autoencoder, self.relation, self.sets = triples, autoencoder, relation, sets
-        self.heads = torch.tensor([triples.number_of[to_extend.reading.id] for to_extend in sets], dtype=torch.long)
+        self.heads = torch.tensor([triples.number_of[to_extend.id] for to_extend in sets], dtype=torch.long)
         of_relation = triples.numbered[triples.numbered[:, 1] == relation]
         self.counts = torch.bincount(of_relation[:, 2], minlength=triples.nodes)
         self.known: dict[int, list[int]] = defaultdict(list)  # members by entity
@@ -195,7 +195,7 @@ class SetsOfProperty:
 
     def _missing(self, readings: Iterable[Reading]) -> Mapping[str, float]:
         """How many members are missing for each recorded one, by class."""
-        names = {to_extend.reading.class_name for to_extend in self.sets}
+        names = {to_extend.class_name for to_extend in self.sets}
         if self.class_relations is not None:  # most sources state one class, however many an entity has
             return {"": MAX_MISSING}
         sizes: dict[str, list[int]] = defaultdict(list)
@@ -206,15 +206,20 @@ class SetsOfProperty:
 
     def proposed(self) -> Iterator[tuple[tuple[str, Path], Sequence[Proposed]]]:
         """For each set its likeliest further members."""
-        members, scores = self._scores(self.heads, [self._visible(place) for place in range(len(self.sets))])
+        for start in range(0, len(self.sets), SETS_AT_ONCE):
+            yield from self._proposed(range(start, min(start + SETS_AT_ONCE, len(self.sets))))
+
+    def _proposed(self, places: range) -> Iterator[tuple[tuple[str, Path], Sequence[Proposed]]]:
+        heads, sets = self.heads[places.start : places.stop], self.sets[places.start : places.stop]
+        members, scores = self._scores(heads, list(map(self._visible, places)))
         best = scores.topk(min(MAX_PROPOSED, len(members)), 1)
-        for (reading, gap), values, places in zip(self.sets, best.values.tolist(), best.indices.tolist(), strict=True):
+        for (id, _, gap), values, nodes in zip(sets, best.values.tolist(), best.indices.tolist(), strict=True):
             found = [
-                Proposed(self._member(int(members[place]), gap), chance_of(value))
-                for value, place in zip(values, places, strict=True)
+                Proposed(self._member(int(members[node]), gap), chance_of(value))
+                for value, node in zip(values, nodes, strict=True)
                 if value > -torch.inf
             ]
-            yield (reading.id, gap.path), found
+            yield (id, gap.path), found
 
     def _member(self, node: int, gap: Gap) -> Any:
         """A node as a member, of the type that the other members have."""
@@ -334,10 +339,10 @@ class SetsOfProperty:
         right: float | None = None,
         constant: float | None = None,
     ) -> Outcome:
-        reading, gap = self.sets[place]
-        class_name = "" if gap.path == CLASSES else reading.class_name
-        key = member_key(codec, reading.class_name, gap.path)
-        return Outcome(key, presence, correctness, right, constant, class_name=class_name)
+        _, class_name, gap = self.sets[place]
+        key = member_key(codec, class_name, gap.path)
+        class_counted = "" if gap.path == CLASSES else class_name
+        return Outcome(key, presence, correctness, right, constant, class_name=class_counted)
 
 
 def _presences(outcomes: Iterable[Outcome]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from kbdisk.completion.fields import CLASS, Field, fields_of, refuse_unknown_cla
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, sets_of
 from kbdisk.completion.members import FurtherMembers, SetToExtend
 from kbdisk.data.parse import Reading, read
+from kbdisk.data.spool import spooled
 from kbdisk.data.superclasses import ClassRelations
 from kbdisk.entity import CLASSES, Entity, Link, Path, show, walk
 from kbdisk.errors import SchemaError
@@ -56,9 +58,12 @@ class Plan(Iterable[Planned]):
 
     def __init__(self, trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> None:
         self.trained, self.config = trained, config
-        self.entities = list(entities)
+        self.entities = entities if isinstance(entities, Sequence) else spooled(entities)
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, config)
+        self._places = array(
+            "q"
+        )  # by row, once all are read: that of its reading among `known_readings`; -1: it has none
         self._kept: dict[int, Planned] = {}  # by row, the oldest first
         self._kept_gaps = 0
         refuse_unknown_classes(self.schema, config.classes)
@@ -79,7 +84,7 @@ class Plan(Iterable[Planned]):
         return planned
 
     def _planned(self, row: int) -> Planned:
-        entity, reading = self.entities[row], self.readings[row]
+        entity, reading = self.entities[row], self._reading(row)
         planned = Planned(row, entity, reading, self._is_chosen(entity, reading))
         if reading is not None and planned.is_chosen:
             table = self.codec.index.tables[reading.class_name]
@@ -88,15 +93,26 @@ class Plan(Iterable[Planned]):
             planned.sets = self._sets_of(reading, entity.made)
         return planned
 
-    @cached_property
-    def readings(self) -> Sequence[Reading | None]:
-        """The values of each entity as the model reads them; None where the schema has no class for it."""
-        return [read(self.schema, entity) for entity in self.entities]
+    def _reading(self, row: int) -> Reading | None:
+        """The values of the entity of a row as the model reads them; None where the schema has no class for it."""
+        readings = self.known_readings
+        place = self._places[row]
+        return None if place < 0 else readings[place]
 
     @cached_property
     def known_readings(self) -> Sequence[Reading]:
-        """The readings of the entities that the schema has a class for."""
-        return [reading for reading in self.readings if reading is not None]
+        """The readings of the entities that the schema has a class for; in a scratch file, if there are many."""
+        return spooled(self._read_all())
+
+    def _read_all(self) -> Iterator[Reading]:
+        """These readings, and note of each entity the place of its own among them."""
+        count = 0
+        for entity in self.entities:
+            reading = read(self.schema, entity)
+            self._places.append(-1 if reading is None else count)
+            if reading is not None:
+                count += 1
+                yield reading
 
     def _sets_of(self, reading: Reading, made: Mapping[Path, object] | None) -> list[Gap]:
         """The sets of an entity that have members, its classes among them, but for those that were added to."""
@@ -123,10 +139,14 @@ class Plan(Iterable[Planned]):
 
         Sets that were added to are tried as well, as they were given: so what is sure enough stays so when a file is completed again.
         """
-        readings = self.known_readings
-        chosen = (reading for reading in readings if self._is_chosen(reading.entity, reading))
-        sets = [SetToExtend(reading, gap) for reading in chosen for gap in self._sets_of(reading, None)]
-        relations = ClassRelations.of_source(self.schema, self.entities)
+        readings, relations = self.known_readings, ClassRelations.of_source(self.schema, self.entities)
+        sets = (
+            SetToExtend(reading.id, reading.class_name, gap)
+            for reading in readings
+            if self._is_chosen(reading.entity, reading)
+            for gap in self._sets_of(reading, None)
+            if gap.path != CLASSES or not relations.classifies(reading.id, reading.classes)
+        )
         return FurtherMembers.of(self.codec, readings, sets, relations, self.config.seed)
 
     def __repr__(self) -> str:

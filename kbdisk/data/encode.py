@@ -377,10 +377,10 @@ class EvidenceEncoding:
     def _shared_places(self, slot: int, path: Path, nodes: Ints) -> SmallInts:
         """The places of the values of nodes at a path. Each is added once, as entities share it."""
         if path not in self.shared:
-            self.shared[path] = np.full(len(self.evidence.graph.nodes), UNKNOWN, np.int32)
+            self.shared[path] = np.full(self.evidence.graph.size, UNKNOWN, np.int32)
         places = self.shared[path]
         new = np.unique(nodes[places[nodes] == UNKNOWN])
-        places[new] = self._places(slot, [self.evidence.value(node, path) for node in new.tolist()])
+        places[new] = self._places(slot, self.evidence.graph.values(new, path))
         return places[nodes]
 
     def _slot(self, class_name: str, over: Over) -> int | None:

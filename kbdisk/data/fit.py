@@ -218,10 +218,7 @@ def gather(
         if has_links and reading.label:
             gathered.names[reading.id] = reading.label
         of_class = lists[reading.class_name]
-        leaves: Mapping[Path, Any] = reading.leaves
-        if graph is not None and graph.leaves(reading.id) == leaves:
-            leaves = graph.leaves(reading.id)  # the same values are in memory once, also where readings are in a file
-        for path, value in leaves.items():
+        for path, value in reading.leaves.items():
             if path not in of_class:
                 of_class[path] = gathered.list_of(reading.class_name, path)
                 places.append((reading.class_name, path))
@@ -230,7 +227,7 @@ def gather(
         if config.pooling:
             gathered.classes.append((reading.id, reading.classes))
         if has_evidence:
-            receivers.append((reading.id, reading.class_name, leaves))
+            receivers.append((reading.id, reading.class_name, reading.leaves))
             if graph is None:
                 linked_entities.add(*receivers[-1])
     gathered.unlearnt = finder.noted if unlearnt is None else set(unlearnt)

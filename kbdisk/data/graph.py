@@ -1,21 +1,19 @@
-"""The graph of entities: which entity links to which, and by which path.
+"""The graph of entities: which entity links to which, by which path, and the known values of each.
 
-A node is an id. An entity's node has its class and its known values; a node that is only the target of links has neither.
-There is one edge for each source, target and path of the link.
+A node is an id. An entity's node has its class and its known values; a node that is only the target of links has neither. Values are
+columns: those of all entities at one path.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from kbdisk.data.groups import grouped
 from kbdisk.data.parse import Reading, read_all
 from kbdisk.data.slots import hash_id
 from kbdisk.entity import Entity, Link, Path, without_places
@@ -25,26 +23,9 @@ from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.schema import Schema
 
 MAX_NUMBER = 1e150  # larger numbers cannot be added up
-NO_LEAVES: Mapping[Path, Any] = MappingProxyType({})
-
-
-class Edge(NamedTuple):
-    """An incoming link: the id and class of its source, and its path."""
-
-    source: str
-    class_name: str
-    path: Path
-
-
-class Inverse(NamedTuple):
-    """Two inverse paths: where the first leads from one entity to another, the second leads back."""
-
-    class_name: str
-    path: Path
-    back_class: str
-    back: Path
-    links: int  # by the first path, to entities of the second class
-    share: float  # of these links: those that the second path answers
+NO_ENTITY = -1  # in the place of the class of a node that is only linked to
+TYPE_CODES = {float: "d", int: "q"}  # of numbers that are kept as an array
+MAX_SHARED = 10_000  # labels of a column that are in memory once
 
 
 class LinkArrays(NamedTuple):
@@ -102,25 +83,72 @@ class _LinkingPaths(dict[Path, bool]):
         return is_link
 
 
-class Node:
-    """An id of a graph: its links, and of an entity its class and its known values."""
-
-    __slots__ = ("class_name", "incoming", "leaves", "links")
+class Column:
+    """The known values of entities at one path, in the order in which they were added."""
 
     def __init__(self) -> None:
-        self.class_name: str | None = None
-        self.leaves: Mapping[Path, Any] = NO_LEAVES
-        self.links: list[tuple[str, Path]] = []  # targets and paths
-        self.incoming: list[Edge] = []
+        self._nodes = array("i")
+        self._values: list[Any] | array[Any] = []  # an array as long as all are numbers of one type
+        self._labels: dict[Any, Any] = {}  # equal ones are in memory once
+        self._sorted_nodes: NDArray[np.int32] | None = None
+
+    def append(self, node: int, value: Any) -> None:
+        """Add the value of a node."""
+        self._sorted_nodes = None
+        code = TYPE_CODES.get(type(value))
+        if not self._nodes and code:
+            self._values = array(code)
+        elif isinstance(self._values, array) and self._values.typecode != code:
+            self._values = list(self._values)
+        try:
+            self._values.append(value if code else self._once(value))
+        except OverflowError:  # a whole number of more than 64 bits
+            self._values = [*self._values, value]
+        self._nodes.append(node)
+
+    def _once(self, value: Any) -> Any:
+        """A value whose labels are those that the column has already."""
+        if isinstance(value, str | Link):
+            if len(self._labels) < MAX_SHARED:
+                return self._labels.setdefault(value, value)
+            return self._labels.get(value, value)
+        return type(value)(map(self._once, value)) if isinstance(value, COLLECTIONS) else value
+
+    @property
+    def nodes(self) -> NDArray[np.int32]:
+        """The nodes that have a value, ascending."""
+        if self._sorted_nodes is None:
+            nodes = np.array(self._nodes, np.int32)
+            if (nodes[1:] <= nodes[:-1]).any():
+                order = nodes.argsort(kind="stable")
+                nodes = nodes[order]
+                latest = np.append(nodes[1:] != nodes[:-1], True)  # of the values of a node
+                nodes = nodes[latest]
+                values = [self._values[place] for place in order[latest].tolist()]
+                self._values = array(self._values.typecode, values) if isinstance(self._values, array) else values
+                self._nodes = array("i", nodes.tolist())
+            self._sorted_nodes = nodes
+        return self._sorted_nodes
+
+    def values(self, nodes: NDArray[np.int64]) -> Sequence[Any]:
+        """The values of some nodes, which have one."""
+        places = np.searchsorted(self.nodes, nodes)  # first, as it may sort the values
+        return [self._values[place] for place in places.tolist()]
 
 
 class Graph:
-    """The links among entities, and the known values of each."""
+    """The links among entities, and the known values of each. Without links nobody asks for values, and none are kept."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.nodes: dict[str, Node] = {}
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
+        self._has_links = any(self.linking.values())
+        self._class_numbers = {name: number for number, name in enumerate(schema.classes)}
+        self._nodes: dict[str, int] = {}  # by id
+        self._class_of = array("i")  # by node
+        self._columns: dict[Path, Column] = {}
+        self._paths: dict[Path, int] = {}  # of links
+        self._source, self._path, self._target = array("i"), array("i"), array("i")  # of each link
         self._arrays: LinkArrays | None = None
 
     @classmethod
@@ -136,54 +164,53 @@ class Graph:
             self.add(reading.id, reading.class_name, reading.leaves)
 
     def add(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> None:
-        """Add an entity, whose leaves are not copied. Values already known of the same id stay."""
+        """Add an entity. Of several values of one id at a path the latest stands; all links do."""
         self._arrays = None
         node = self._node(id)
-        node.class_name, node.leaves = class_name, {**node.leaves, **leaves} if node.leaves else leaves
-        known = set(node.links)
+        self._class_of[node] = self._class_numbers[class_name]
+        if not self._has_links:
+            return
         paths = self.linking[class_name]
-        if paths:
-            for path, value in leaves.items():
-                if path in paths or pattern(path) in paths:
-                    for target in targets(value):
-                        if (target, path) not in known:
-                            known.add((target, path))
-                            node.links.append((target, path))
-                            self._node(target).incoming.append(Edge(id, class_name, path))
+        for path, value in leaves.items():
+            column = self._columns.get(path)
+            if column is None:
+                column = self._columns[path] = Column()
+            column.append(node, value)
+            if path in paths or pattern(path) in paths:
+                number = self._paths.setdefault(path, len(self._paths))
+                for target in targets(value):
+                    self._source.append(node)
+                    self._path.append(number)
+                    self._target.append(self._node(target))
 
-    def _node(self, id: str) -> Node:
-        node = self.nodes.get(id)
-        if node is None:
-            node = self.nodes[id] = Node()
+    def _node(self, id: str) -> int:
+        node = self._nodes.setdefault(id, len(self._nodes))
+        if node == len(self._class_of):
+            self._class_of.append(NO_ENTITY)
         return node
 
-    def of(self, id: str) -> str | None:
-        """The class of an entity; None for an id that is no entity here."""
-        node = self.nodes.get(id)
-        return None if node is None else node.class_name
-
-    def leaves(self, id: str) -> Mapping[Path, Any]:
-        """The known values of an entity."""
-        node = self.nodes.get(id)
-        return NO_LEAVES if node is None else node.leaves
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return len(self._nodes)
 
     def entities(self) -> Iterator[str]:
-        """The ids of all entities, in the order in which they were added."""
-        return (id for id, node in self.nodes.items() if node.class_name is not None)
+        """The ids of all entities, in the order of their nodes."""
+        return (id for id, number in zip(self._nodes, self._class_of, strict=True) if number != NO_ENTITY)
 
-    def edges(self) -> Iterator[tuple[str, str, Path]]:
-        """All links, by source, target and path; those from one entity to another follow each other."""
-        for source, node in self.nodes.items():
-            by_target: dict[str, list[Path]] = {}
-            for target, path in node.links:
-                by_target.setdefault(target, []).append(path)
-            for target, paths in by_target.items():
-                yield from ((source, target, path) for path in paths)
+    def values(self, nodes: NDArray[np.int64], path: Path) -> Sequence[Any]:
+        """The values at a path of some nodes, which have one."""
+        return self._columns[path].values(nodes)
 
-    def incoming(self, id: str) -> Sequence[Edge]:
-        """The links that lead to an id."""
-        node = self.nodes.get(id)
-        return () if node is None else node.incoming
+    def holders(self) -> dict[str, dict[Path, NDArray[np.int64]]]:
+        """By class and path the nodes that have a value there, ascending."""
+        classes, class_of = list(self._class_numbers), np.array(self._class_of, np.int64)
+        holders: dict[str, dict[Path, NDArray[np.int64]]] = {name: {} for name in classes}
+        for path, column in self._columns.items():
+            nodes = column.nodes.astype(np.int64)
+            for number, places in grouped(class_of[nodes]):
+                holders[classes[number]][path] = nodes[places]
+        return holders
 
     def arrays(self) -> LinkArrays:
         """Its links between different nodes, and its finite numbers outside of lists, as arrays."""
@@ -192,15 +219,10 @@ class Graph:
         return self._arrays
 
     def _read_arrays(self) -> LinkArrays:
-        ids = {id: number for number, id in enumerate(self.nodes)}
-        nodes, classes = list(self.nodes.values()), tuple(self.schema.classes)
-        class_numbers: dict[str | None, int] = {name: number for number, name in enumerate(classes)}
-        class_of = np.array([class_numbers.get(node.class_name, -1) for node in nodes], np.int64)
-        links, paths = [link for node in nodes for link in node.links], dict[Path, int]()
-        source = np.repeat(np.arange(len(nodes)), np.array([len(node.links) for node in nodes], np.int64))
-        target = np.array([ids[id] for id, _ in links], np.int64)
-        path = np.array([paths.setdefault(path, len(paths)) for _, path in links], np.int64)
-        relation, relations = _relations(source, target, class_of[source] * len(paths) + path, list(paths), classes)
+        ids, classes, paths = self._nodes, tuple(self.schema.classes), max(len(self._paths), 1)
+        class_of = np.array(self._class_of, np.int64)
+        source, path, target = self._distinct_links()
+        relation, relations = _relations(source, target, class_of[source] * paths + path, list(self._paths), classes)
         is_edge = source != target
         size, count = max(len(relations), 1), max(len(ids), 1)
         edges = np.unique((source * size + relation)[is_edge] * count + target[is_edge])
@@ -212,7 +234,7 @@ class Graph:
             names=list(ids),
             classes=classes,
             class_of=class_of,
-            paths=paths,
+            paths=self._paths,
             source=source,
             path=path,
             target=target,
@@ -224,26 +246,28 @@ class Graph:
             tail=tails,
             offsets=np.searchsorted(heads, np.arange(len(ids) + 1)),
             draw=np.array([hash_id(id) for id in ids], np.int64),
-            numbers=self._read_numbers(ids),
+            numbers=self._read_numbers(),
         )
 
-    def _read_numbers(
-        self, ids: Mapping[str, int]
-    ) -> dict[tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        of_classes: dict[str | None, list[tuple[int, Mapping[Path, Any]]]] = {}
-        for id, node in self.nodes.items():
-            of_classes.setdefault(node.class_name, []).append((ids[id], node.leaves))
-        numbers = {}
+    def _distinct_links(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The source, path and target of each link, once, by their sources in the order in which they were added."""
+        source, path, target = (np.array(column, np.int64) for column in (self._source, self._path, self._target))
+        keys = (source * max(len(self._paths), 1) + path) * max(len(self._nodes), 1) + target
+        first = np.sort(np.unique(keys, return_index=True)[1])
+        order = first[source[first].argsort(kind="stable")]
+        return source[order], path[order], target[order]
+
+    def _read_numbers(self) -> dict[tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        numbers, holders = {}, self.holders()
         for name, entity_class in self.schema.classes.items():
-            nodes = of_classes.get(name, [])
             for path, leaf in entity_class.leaves().items():
-                if isinstance(leaf, Number) and without_places(path) == path:
-                    known = [(node, leaves[path]) for node, leaves in nodes if path in leaves]
-                    values = np.array([value for _, value in known], np.float64)
-                    is_small = np.abs(values) < MAX_NUMBER
-                    if is_small.any():
-                        holders = np.array([node for node, _ in known], np.int64)
-                        numbers[name, path] = holders[is_small], values[is_small]
+                nodes = holders[name].get(path)
+                if nodes is None or not isinstance(leaf, Number) or without_places(path) != path:
+                    continue
+                values = np.array(self.values(nodes, path), np.float64)
+                is_small = np.abs(values) < MAX_NUMBER
+                if is_small.any():
+                    numbers[name, path] = nodes[is_small], values[is_small]
         return numbers
 
     def links_of(self, entities: Iterable[tuple[str, str, Mapping[Path, Any]]]) -> EntityLinks:
@@ -277,56 +301,6 @@ class Graph:
             np.asarray(draws),
         )
 
-    def neighbours(self, id: str) -> set[str]:
-        """The ids that an entity links to, or that link to it."""
-        node = self.nodes.get(id)
-        if node is None:
-            return set()
-        return {*(target for target, _ in node.links), *(edge.source for edge in node.incoming)} - {id}
-
-    def only(self, sources: Collection[str]) -> Self:
-        """The graph of these entities alone: no values of others, and no links from them."""
-        graph = type(self)(self.schema)
-        for id in self.entities():
-            if id in sources:
-                graph.add(id, str(self.of(id)), self.leaves(id))
-        return graph
-
-    def along(self, *paths: Path) -> nx.DiGraph[str]:
-        """The links by some paths, such as those to broader classes."""
-        edges = ((source, target) for source, target, path in self.edges() if pattern(path) in paths)
-        return nx.DiGraph(edges)
-
-    def inverses(self, share: float = 0.9, least: int = 3) -> list[Inverse]:
-        """The pairs of paths where at least a `share` of the links by the first, of `least` or more, is answered by the second."""
-        links: Counter[tuple[str, Path, str]] = Counter()
-        answered: Counter[tuple[str, Path, str, Path]] = Counter()
-        for source, target, path in self.edges():
-            class_name, back_class = self.of(source), self.of(target)
-            if class_name is not None and back_class is not None:
-                links[class_name, pattern(path), back_class] += 1
-                paths = {pattern(back) for end, back in self.nodes[target].links if end == source}
-                answered.update((class_name, pattern(path), back_class, back) for back in paths)
-        inverses = [
-            Inverse(*pair, links[pair[:3]], count / links[pair[:3]])
-            for pair, count in answered.items()
-            if links[pair[:3]] >= least and count >= share * links[pair[:3]]
-        ]
-        return sorted(inverses, key=lambda pair: (pair.class_name, str(pair.path), pair.back_class, str(pair.back)))
-
-    def groups(self) -> list[list[str]]:
-        """The connected components of the links.
-
-        A split that keeps groups whole leaks nothing over links. Groups and their members are sorted.
-        """
-        ids = list(self.entities())
-        edges = ((source, target) for source, target, _ in self.edges())
-        graph: nx.Graph[str] = nx.Graph(edges)
-        graph.add_nodes_from(ids)
-        entities = set(ids)
-        components = (component & entities for component in nx.connected_components(graph))
-        return sorted(sorted(component) for component in components if component)
-
 
 def _relations(
     source: NDArray[np.int64],
@@ -349,21 +323,6 @@ def _relations(
         class_number, path = divmod(int(distinct[place]), len(paths))
         numbers[place] = relations.setdefault((classes[class_number], pattern(paths[path])), len(relations))
     return numbers[np.searchsorted(distinct, keys)], tuple(relations)
-
-
-def hierarchy(entities: Iterable[Entity]) -> nx.DiGraph[str]:
-    """The hierarchy of classes by the entities of several classes: an edge from each class to the next broader ones."""
-    counts: Counter[str] = Counter()
-    both: Counter[tuple[str, str]] = Counter()
-    for entity in entities:
-        names = set(entity.classes)
-        counts.update(names)
-        both.update((name, other) for name in names for other in names if name != other)
-    edges = (pair for pair, count in both.items() if count == counts[pair[0]] < counts[pair[1]])
-    closure: nx.DiGraph[str] = nx.DiGraph(sorted(edges))
-    reduced: nx.DiGraph[str] = nx.transitive_reduction(closure)
-    reduced.add_nodes_from(sorted(counts))
-    return reduced
 
 
 def pattern(path: Path) -> Path:

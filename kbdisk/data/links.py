@@ -8,7 +8,6 @@ numbers (`propagation`). No value that points back to the entity itself is evide
 from __future__ import annotations
 
 import itertools
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbdisk.data.config import EvidenceConfig
-from kbdisk.data.graph import EntityLinks, Graph, LinkArrays, Node, pattern, targets
+from kbdisk.data.graph import EntityLinks, Graph, LinkArrays, pattern, targets
 from kbdisk.data.groups import Ints, expanded, grouped, rank_in_group
 from kbdisk.data.link_aggregates import (
     MAX_SCREENED_ENTITIES,
@@ -101,13 +100,9 @@ class Evidence:
         """The propagated numbers of entities with some links."""
         return self.propagation.estimates(self.graph, self.pools, links)
 
-    def value(self, node: int, path: Path) -> Any:
-        """The value of a node at a path."""
-        return self._nodes[node].leaves[path]
-
     @cached_property
-    def _nodes(self) -> Sequence[Node]:
-        return list(self.graph.nodes.values())
+    def _holders(self) -> Mapping[str, Mapping[Path, Ints]]:
+        return self.graph.holders()
 
     # ------------------------------------------------------------ over single links
 
@@ -165,9 +160,9 @@ class Evidence:
         """The paths that entities of a class have, of those that are wanted."""
         if class_name not in self._known_paths:
             wanted = None if self._wanted is None else {over.read for _, over in self._wanted if not over.aggregate}
-            nodes = np.flatnonzero(self.graph.arrays().class_of == self.graph.arrays().classes.index(class_name))
-            leaves = [self._nodes[node].leaves for node in nodes.tolist()]
-            self._known_paths[class_name] = KnownPaths.of(nodes, leaves, wanted, len(self._nodes))
+            holders = self._holders[class_name]
+            read = {path: nodes for path, nodes in holders.items() if wanted is None or path in wanted}
+            self._known_paths[class_name] = KnownPaths.of(read, self.graph.size)
         return self._known_paths[class_name]
 
     def _leads_back(self, path: Path, nodes: Ints, targets_back: Ints) -> NDArray[np.bool_]:
@@ -190,8 +185,8 @@ class Evidence:
         """Links and sets of links without those that lead back to the entity."""
         names = self.graph.arrays().names
         kept, rests = [], []
-        for link in at.tolist():
-            rest = _without(self.value(links.target[link], over.read), names[links.node[links.row[link]]])
+        for link, value in zip(at.tolist(), self.graph.values(links.target[at], over.read), strict=True):
+            rest = _without(value, names[links.node[links.row[link]]])
             if rest is not None:
                 kept.append(link)
                 rests.append(rest)
@@ -250,20 +245,16 @@ class KnownPaths(NamedTuple):
 
     paths: Mapping[Path, int]  # their numbers
     offsets: Ints  # (number of nodes + 1,) the part of each node
-    path: Ints  # node after node, in the order of each node's leaves
+    path: Ints  # node after node
 
     @classmethod
-    def of(
-        cls, nodes: Ints, leaves: Sequence[Mapping[Path, Any]], wanted: Collection[Path] | None, count: int
-    ) -> KnownPaths:
-        """Those of some nodes by their leaves, or the wanted ones among them."""
-        paths: dict[Path, int] = {}
-        found, sizes = array("i"), np.zeros(count, np.int64)
-        for node, of_node in zip(nodes.tolist(), leaves, strict=True):
-            before = len(found)
-            found.extend([paths.setdefault(path, len(paths)) for path in of_node if wanted is None or path in wanted])
-            sizes[node] = len(found) - before
-        return cls(paths, np.concatenate([[0], sizes.cumsum()]), np.asarray(found))
+    def of(cls, holders: Mapping[Path, Ints], count: int) -> KnownPaths:
+        """Those of the nodes that have each path, among so many nodes."""
+        nodes = np.concatenate([np.zeros(0, np.int64), *holders.values()])
+        numbers = np.repeat(np.arange(len(holders)), [len(of_path) for of_path in holders.values()])
+        paths = {path: number for number, path in enumerate(holders)}
+        sizes = np.bincount(nodes, minlength=count)
+        return cls(paths, np.concatenate([[0], sizes.cumsum()]), numbers[nodes.argsort(kind="stable")])
 
     def expanded(self, nodes: Ints) -> tuple[Ints, Ints]:
         """The paths of some nodes: the place of the node among these, and the number of the path."""

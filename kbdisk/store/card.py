@@ -38,6 +38,7 @@ def trained_on(config: JsonObject) -> dict[str, str]:
     """The training data of a model."""
     counts, source, facts = config["counts"], config["source"], config["facts"]
     entities = f"{number(counts.get('training'))} trained on, {number(counts.get('validation'))} held out"
+    entities += f", {number(facts['left_out'])} left out" if "left_out" in facts else ""
     properties = f"{number(counts.get('properties'))} in {number(counts.get('classes'))}"
     return _shown_pairs(
         source=source.get("name"),

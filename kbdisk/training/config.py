@@ -37,6 +37,9 @@ class TrainConfig:
     tired: int = 3  # evaluations without improvement after which a plateau lowers the rate
     evaluations: int = 20  # evaluations of the validation loss in a run, beside early ones
     patience: int = 6  # evaluations without improvement after which training stops
+    entities: int | None = (
+        None  # maximum number of entities that are learnt from and held out; none: as many as the time budget has time for
+    )
     validation: float | None = None  # share of the entities that is held out; none: a tenth, up to a fifth of few
     absent: int = 2  # absent properties drawn of each entity, to learn presence from
     presence: float = 0.05  # weight of presence in the loss
@@ -57,9 +60,10 @@ class TrainConfig:
             raise ValueError(f"members: expected at most {MAX_NETWORKS}, got {self.members}")
         if self.batch > MAX_BATCH:
             raise ValueError(f"batch: expected at most {MAX_BATCH:,}, got {self.batch:,}")
-        for name in ("parts", "timed", "tired", "evaluations", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)!r}")
+        for name in ("parts", "timed", "tired", "evaluations", "patience", "entities"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value!r}")
         for name in ("members", "more", "batch", "warmup", "absent", "decay", "presence"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}: expected at least 0, got {getattr(self, name)!r}")

@@ -3,18 +3,22 @@
 The split is the same for the same entities and seed. Duplicates (but for id and name) and entities that link to each
 other are on the same side, as a copy of a validation entity in training would make every measure too good.
 
+Of more entities than a time budget has time for, a sample of each class is learnt from; all that are not held out are evidence.
+
 S slots
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
 import networkx as nx
+import numpy as np
 from torch import Tensor
 
 from kbdisk.data import Codec
@@ -28,6 +32,7 @@ from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, Link, Path, show
 from kbdisk.errors import SchemaError
 from kbdisk.experts.base import Report, ignored
+from kbdisk.rng import derive_seed
 from kbdisk.schemas.kinds import COLLECTIONS, Text
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Schema
@@ -48,6 +53,7 @@ class Data:
     training: Tokens
     validation: Tokens
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
+    left_out: int = 0  # the number of entities that are neither learnt from nor held out
 
     @property
     def missing(self) -> int:
@@ -85,8 +91,9 @@ class Data:
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
         if len(parts.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(parts.training)))
+        learnt = parts.sampled(_max_entities(parts, run), run.seed)
         training: Sequence[Reading] = Selection(readings, parts.training)
-        validation = selected(readings, parts.validation, folder)
+        validation = selected(readings, learnt.validation, folder)
         if held_out:
             validation = [*validation, *read_all(schema, held_out)]
         unseen, finder = {reading.id for reading in validation}, Unlearnt(schema)
@@ -95,6 +102,8 @@ class Data:
             finder.note(entity)
         schema, training, validation = with_scales(schema, training, validation, folder)
         known = Graph.read(schema, training)
+        if len(learnt.training) < len(parts.training):
+            training = selected(training, np.searchsorted(parts.training, learnt.training).tolist(), folder)
         chain_search = ChainSearch(
             None if run.train.seconds is None else int(CHAIN_GROUPS_PER_SECOND * run.train.seconds), report
         )
@@ -111,6 +120,7 @@ class Data:
             without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
+            left_out=len(parts) - len(learnt),
         )
 
     @classmethod
@@ -132,6 +142,13 @@ class Data:
         )
 
 
+def _max_entities(parts: Split, run: Run) -> int:
+    """The number of entities that a run learns from and holds out, at most."""
+    if run.train.entities is not None or run.train.seconds is None:
+        return run.train.entities or len(parts)
+    return max(int(VALUES_PER_SECOND * run.train.seconds * len(parts) / max(parts.values, 1)), MIN_SAMPLED)
+
+
 def _too_few(schema: Schema, entities: Sequence[Entity], usable: int) -> str:
     classes = ", ".join(name or "no name" for name in schema.classes) or "none"
     seen = (
@@ -151,6 +168,9 @@ MIN_CLASS_ENTITIES = 10  # entities of a class, below which none is held out
 MIN_COPIED_PROPERTIES = 3  # equal properties that make two entities copies
 VALIDATION_SHARE, MAX_VALIDATION_SHARE, MIN_VALIDATION_ENTITIES = 0.1, 0.2, 50  # the default; larger for few entities
 MAX_GROUP_SHARE = 0.02  # the largest group of linked entities, of all entities
+VALUES_PER_SECOND = 8000  # of a time budget: values of entities that are learnt from and held out
+MIN_SAMPLED = 1000  # entities of a class that are in a sample, as far as half of it is enough for those of all classes
+SAMPLE_SEED = 17  # mixed with the run's seed
 
 
 @dataclass(frozen=True)
@@ -159,6 +179,38 @@ class Split:
 
     training: tuple[int, ...]
     validation: tuple[int, ...]
+    classes: Sequence[str | None]  # of all entities
+    values: int  # known values of all entities
+
+    def __len__(self) -> int:
+        return len(self.training) + len(self.validation)
+
+    def sampled(self, most: int, seed: int) -> Split:
+        """About so many of the entities: the same share of both sides, and of each class but for small ones, which have a larger share."""
+        if len(self) <= most:
+            return self
+        sides = self.training, self.validation
+        sizes = Counter(self.classes[place] for side in sides for place in side)
+        least = min(MIN_SAMPLED, most // (2 * len(sizes)))
+        share = _share_of_large_classes(sizes.values(), most, least)
+        shares = {name: max(share, least / size) for name, size in sizes.items()}
+        random_numbers = random.Random(derive_seed(seed, SAMPLE_SEED))
+        training, validation = (
+            tuple(place for place in side if random_numbers.random() < shares[self.classes[place]]) for side in sides
+        )
+        return replace(self, training=training, validation=validation)
+
+
+def _share_of_large_classes(sizes: Iterable[int], most: int, least: int) -> float:
+    """The share of the entities of a large class, so that with `least` entities of each small class there are `most`."""
+    large, left = list(sizes), most
+    while True:
+        share = left / sum(large)
+        small = [size for size in large if share * size < least]
+        if not small:
+            return share
+        large = [size for size in large if share * size >= least]
+        left -= sum(min(size, least) for size in small)
 
 
 def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | None, seed: int) -> Split:
@@ -166,7 +218,7 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
 
     None: the default share for the number of all entities, as properties that classes share are learnt together.
     """
-    classes, group = _groups(schema, entities)
+    classes, group, values = _groups(schema, entities)
     members: dict[int, list[int]] = {}
     sizes: dict[str, int] = {}
     for place, name in enumerate(classes):
@@ -185,7 +237,7 @@ def split(schema: Schema, entities: Sequence[Entity | Reading], share: float | N
         for name in names if is_held_out else ():
             left[name] -= 1
         (validation if is_held_out else training).extend(places)
-    return Split(tuple(sorted(training)), tuple(sorted(validation)))
+    return Split(tuple(sorted(training)), tuple(sorted(validation)), classes, values)
 
 
 def validation_share(size: int) -> float:
@@ -193,11 +245,12 @@ def validation_share(size: int) -> float:
     return min(max(VALIDATION_SHARE, MIN_VALIDATION_ENTITIES / size), MAX_VALIDATION_SHARE)
 
 
-def _groups(schema: Schema, entities: Sequence[Entity | Reading]) -> tuple[list[str | None], list[int]]:
-    """The class of each entity, and its group, by the place of one of its members."""
+def _groups(schema: Schema, entities: Sequence[Entity | Reading]) -> tuple[list[str | None], list[int], int]:
+    """The class of each entity, its group by the place of one of its members, and the number of known values of all."""
     leader = list(range(len(entities)))
     size = [1] * len(entities)
     classes: list[str | None] = []
+    known_values = 0
 
     def find(place: int) -> int:
         while leader[place] != place:
@@ -220,6 +273,7 @@ def _groups(schema: Schema, entities: Sequence[Entity | Reading]) -> tuple[list[
         classes.append(None if reading is None else reading.class_name)
         if reading is None:
             continue
+        known_values += len(reading.leaves)
         join(place_of.setdefault(reading.id, place), place, len(entities))
         paths = linking_paths[reading.class_name]
         if paths:
@@ -241,7 +295,7 @@ def _groups(schema: Schema, entities: Sequence[Entity | Reading]) -> tuple[list[
         first, *others = (place_of[id] for id in ids)
         for other in others:
             join(first, other, most)
-    return classes, [find(place) for place in range(len(entities))]
+    return classes, [find(place) for place in range(len(entities))], known_values
 
 
 def _reading(schema: Schema, entity: Entity | Reading) -> Reading | None:

@@ -104,6 +104,8 @@ def train(
         else:
             data = Data.continuing(start, entities, beside)
             asked, run = run, start.run
+    if data.left_out and clock.report is not None:
+        clock.report(_sample_line(data, run))
     if processes.is_first:
         _load_experts(run, data)  # before the rest of the time is shared
     return_freed_memory()
@@ -175,6 +177,13 @@ def _refuse_other_data(data: Data, processes: Processes) -> None:
                     "expected the entities of process 0, got others. Give all the same source, and the same version."
                 )
                 raise TrainingError(f"process {rank}", problem)
+
+
+def _sample_line(data: Data, run: Run) -> str:
+    """The line that says how many of the entities are learnt from."""
+    learnt = len(data.training) + len(data.validation)
+    advice = ". A longer budget has time for more" if run.train.entities is None else ""
+    return f"learns from {learnt:,} of {learnt + data.left_out:,} entities{advice}"
 
 
 def _train_beside_first(
@@ -449,6 +458,7 @@ def _record(trainers: Sequence[Trainer], networks: int, data: Data, source: Mapp
     }
     stopped = next((trainer.state.stopped for trainer in trainers if trainer.state.stopped), "")
     facts |= {"stopped": stopped} if stopped else {}
+    facts |= {"left_out": data.left_out} if data.left_out else {}
     return Record(
         dict(source),
         list(data.validation.ids),

@@ -1,12 +1,30 @@
-"""The graph of entities: links by their paths, inverse pairs, groups that no link crosses."""
+"""The graph of entities: links by their paths, values as columns."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from worlds import PHONES, WORLD, city, country, phones, world
 
-from kbdisk.data.graph import Graph, Inverse, hierarchy
-from kbdisk.entity import Entity
+from kbdisk.data.graph import Column, Graph
+from kbdisk.entity import Entity, Link, Path
+
+LABELS = st.sampled_from(["a", "b", "c"])
+VALUES = st.one_of(
+    st.floats(allow_nan=False),
+    st.integers(),
+    st.booleans(),
+    st.decimals(allow_nan=False),
+    LABELS,
+    LABELS.map(Link),
+    st.lists(LABELS),
+    st.frozensets(LABELS.map(Link)),
+)
 
 
 @pytest.fixture
@@ -14,74 +32,83 @@ def graph() -> Graph:
     return Graph.read(WORLD, world())
 
 
-def test_an_edge_says_by_which_path_it_came(graph):
-    assert {edge for edge in graph.edges() if edge[0] == "france"} == {
+def links(graph: Graph) -> set[tuple[str, str, Path]]:
+    arrays = graph.arrays()
+    names, paths = arrays.names, list(arrays.paths)
+    numbers = zip(arrays.source.tolist(), arrays.target.tolist(), arrays.path.tolist(), strict=True)
+    return {(names[source], names[target], paths[path]) for source, target, path in numbers}
+
+
+def value(graph: Graph, id: str, path: Path) -> Any:
+    return graph.values(np.array([graph.arrays().ids[id]]), path)[0]
+
+
+def test_a_link_has_the_path_by_which_it_leads(graph):
+    assert {link for link in links(graph) if link[0] == "france"} == {
         ("france", "paris", ("capital",)),
         ("france", "paris", ("cities",)),
         ("france", "lyon", ("cities",)),
     }
-    assert {(edge.source, edge.class_name, edge.path) for edge in graph.incoming("tokyo")} == {
-        ("japan", "Country", ("capital",)),
-        ("paris", "City", ("twin",)),
-    }
 
 
-def test_neighbours_are_both_ways(graph):
-    assert graph.neighbours("paris") == {"france", "tokyo"}
-    assert graph.neighbours("osaka") == graph.neighbours("nowhere") == set()
-
-
-def test_what_is_merely_linked_to_is_no_entity():
+def test_a_node_that_is_merely_linked_to_is_no_entity():
     graph = Graph.read(WORLD, [country("peru", "America", "lima", 34_000_000)])
     assert list(graph.entities()) == ["peru"]
-    assert graph.of("lima") is None
-    assert graph.leaves("lima") == {}
-    assert [edge.source for edge in graph.incoming("lima")] == ["peru"]
+    assert graph.size == 2
+    assert all(graph.arrays().ids["lima"] not in nodes for nodes in graph.holders()["City"].values())
     graph.add("callao", "City", {("twin",): "lima"})
-    assert [edge.source for edge in graph.incoming("lima")] == ["peru", "callao"]
+    assert ("callao", "lima", ("twin",)) in links(graph)
 
 
-def test_entities_without_links_or_without_a_class_make_no_edges():
+def test_entities_without_links_or_without_a_class_have_no_edges():
     graph = Graph.read(PHONES, [*phones(), Entity("x", {"oem": "y"}, ("Ship",))])
-    assert list(graph.edges()) == []
-    assert graph.of("x") is None
+    assert links(graph) == set()
+    assert "x" not in set(graph.entities())
 
 
-def test_what_is_told_twice_of_one_id_adds_up():
-    graph = Graph.read(WORLD, [city("rome", None, -753, None, 2_800_000), city("rome", "italy", None, None, 2_800_000)])
-    assert graph.leaves("rome")[("founded", "year")] == -753
-    assert graph.neighbours("rome") == {"italy"}
+def test_values_of_an_entity_that_is_added_twice_add_up():
+    graph = Graph.read(WORLD, [city("rome", None, -753, None, 2_800_000), city("rome", "italy", None, None, 2_900_000)])
+    assert value(graph, "rome", ("founded", "year")) == -753
+    assert value(graph, "rome", ("population",)) == 2_900_000
+    assert links(graph) == {("rome", "italy", ("country",))}
 
 
-def test_inverse_pairs_are_found_with_how_often_they_hold():
-    found = Graph.read(WORLD, world()).inverses(share=0.7, least=3)
-    capital = Inverse("Country", ("capital",), "City", ("country",), 3, 1.0)
-    country = Inverse("City", ("country",), "Country", ("capital",), 3, 1.0)
-    assert capital in found
-    assert country in found
-    assert Inverse("City", ("country",), "Country", ("cities",), 3, 2 / 3) not in found
-    assert not any(one.path == ("twin",) for one in found)
+def test_a_link_that_is_added_twice_is_one():
+    graph = Graph(WORLD)
+    for _ in range(2):
+        graph.add("paris", "City", {("twin",): "rome"})
+    assert len(graph.arrays().source) == 1
 
 
-def test_no_link_crosses_from_group_to_group(graph):
-    assert graph.groups() == [["france", "japan", "lyon", "paris", "tokyo"], ["kenya", "nairobi"], ["osaka"]]
+def test_the_holders_of_a_value_are_those_of_their_class(graph):
+    holders, arrays = graph.holders(), graph.arrays()
+    names = {arrays.names[node] for node in holders["City"][("country",)].tolist()}
+    assert names == {"paris", "tokyo", "nairobi"}
+    assert ("country",) not in holders["Country"]
 
 
-def test_a_graph_of_some_entities_knows_nothing_of_others(graph):
-    some = graph.only({"france", "lyon"})
-    assert some.leaves("paris") == {}
-    assert some.of("paris") is None
-    assert list(some.incoming("tokyo")) == []
-    assert some.leaves("france") == graph.leaves("france")
+@given(st.lists(st.tuples(st.integers(0, 8), VALUES), min_size=1))
+def test_a_column_has_the_latest_value_of_each_node_as_it_was_given(added):
+    column, latest = Column(), dict(added)
+    for node, of_node in added:
+        column.append(node, of_node)
+    nodes = column.nodes
+    assert nodes.tolist() == sorted(latest)
+    values = column.values(nodes.astype(np.int64))
+    assert list(map(type, values)) == [type(latest[node]) for node in nodes.tolist()]
+    assert list(values) == [latest[node] for node in nodes.tolist()]
 
 
-def test_links_by_one_path_are_a_graph_of_their_own(graph):
-    assert set(graph.along(("twin",)).edges) == {("paris", "tokyo")}
+def test_whole_numbers_of_any_size_are_kept():
+    column = Column()
+    for node, number in enumerate([1, 1 << 70, -(1 << 80)]):
+        column.append(node, number)
+    assert column.values(np.arange(3)) == [1, 1 << 70, -(1 << 80)]
 
 
-def test_classes_stand_below_the_classes_that_hold_all_their_entities():
-    entities = [Entity("1", classes=("Dog", "Mammal", "Animal")), Entity("2", classes=("Cat", "Mammal", "Animal"))]
-    entities += [Entity("3", classes=("Bird", "Animal")), Entity("4", classes=("Stone",))]
-    found = hierarchy(entities)
-    assert set(found.edges) == {("Dog", "Mammal"), ("Cat", "Mammal"), ("Mammal", "Animal"), ("Bird", "Animal")}
-    assert "Stone" in found
+def test_equal_labels_are_in_memory_once():
+    column = Column()
+    for node in range(3):
+        column.append(node, [Link("".join(["x", "y"])), str(Decimal(1))])
+    first, *others = column.values(np.arange(3))
+    assert all(label is same for other in others for label, same in zip(first, other, strict=True))
