@@ -40,6 +40,7 @@ from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import of_one_class
 from kbdisk.store.files import FORMAT, checksum
 from kbdisk.store.folder import open_folder, save
+from kbdisk.training import data as training_data
 from kbdisk.training.lock import training_lock
 from kbdisk.training.run import PRESETS
 
@@ -107,9 +108,9 @@ def quick(monkeypatch) -> None:
     monkeypatch.setitem(PRESETS, "fast", QUICK)
 
 
-def write_points() -> None:
+def write_points(count: int = 40) -> None:
     """A small source that trains fast: points in points.jsonl, some of which lack a number."""
-    points = [{"id": f"p{n}", "x": n % 7 if n % 4 else None, "side": "ab"[n % 2]} for n in range(40)]
+    points = [{"id": f"p{n}", "x": n % 7 if n % 4 else None, "side": "ab"[n % 2]} for n in range(count)]
     Path("points.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
 
 
@@ -802,6 +803,25 @@ def test_so_many_steps_are_trained_whatever_their_time(run, place, quick):
     assert (config["facts"]["steps"], config["run"]["train"]["seconds"]) == (7, None)
     assert "using the model in points.jsonl.kbdisk" in train(7)[0]
     assert train(8)[1]["facts"]["steps"] == 8
+
+
+def test_a_model_of_a_sample_is_used_again_and_every_entity_is_completed(run, place, quick, monkeypatch):
+    write_points(200)
+    monkeypatch.setattr(training_data, "VALUES_PER_SECOND", 0)
+    monkeypatch.setattr(training_data, "MIN_SAMPLED", 100)
+    options = ("points.jsonl", "--fill", "all", *SOON)
+    status, _, err = run(*options, "--out", "done.jsonl")
+    assert status == 0, err
+    [line] = [line for line in err.splitlines() if line.startswith("learns from ")]
+    learnt = int(line.removeprefix("learns from ").split()[0])
+    assert 50 < learnt < 150
+    assert line == f"learns from {learnt} of 200 entities. A longer budget has time for more"
+    config = json.loads(Path("points.jsonl.kbdisk/config.json").read_text())
+    assert config["facts"]["left_out"] == 200 - learnt
+    assert f"{200 - learnt} left out" in Path("points.jsonl.kbdisk/README.md").read_text()
+    assert {row["id"] for row in rows("done.jsonl")} == {f"p{n}" for n in range(0, 200, 4)}
+    assert "using the model in points.jsonl.kbdisk" in run(*options, "--out", "again.jsonl")[2]
+    assert Path("again.jsonl").read_bytes() == Path("done.jsonl").read_bytes()
 
 
 @about("--keep")

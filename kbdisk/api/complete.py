@@ -98,12 +98,21 @@ MAKER = "kbdisk complete"  # a model by this maker may be trained anew
 class ModelledSource:
     """Sources with the model by which they are completed."""
 
-    kbs: Sequence[KB]
-    entities: Iterable[Entity]
+    loaded: LoadedSource
     model: Model
     folder: str = ""  # of the model; empty where it has none
     is_own: bool = False  # whether the model was trained on these very sources
     model_hash: str = ""  # the fingerprint of the model, if it is known
+
+    @property
+    def kbs(self) -> Sequence[KB]:
+        """The sources."""
+        return self.loaded.kbs
+
+    @property
+    def entities(self) -> Sequence[Entity]:
+        """The entities of all sources."""
+        return self.loaded.entities
 
     @classmethod
     def by_model(
@@ -119,7 +128,7 @@ class ModelledSource:
             refuse_strangers(opened.schema, kb.name, entities, blank=True)
             refuse_repeated(kb, entities)
             refuse_excluded(opened.schema, only, entities, kb.name, EXCLUDED)
-        return cls(kbs, loaded.entities, opened, folder)
+        return cls(loaded, opened, folder)
 
 
 def read_for_own_model(kbs: Sequence[KB], schema: Schema | None) -> LoadedSource:
@@ -207,7 +216,8 @@ class Completed(Iterable[Completion]):
         source.model.trained.warn_of_order(
             ", not to complete any: what it fills in is a rough guess. Train with --preset default.", stacklevel=3
         )
-        plan = Plan(source.model.trained, source.entities, choices)
+        trained = source.model.trained
+        plan = Plan(trained, source.entities, choices, source.loaded.readings(trained.schema))
         answered = SourceAnswers.of(source.kbs, time)
         calibrations = None if source.is_own else calibrations_of(plan.trained, plan.entities, choices)
         predicting = (
@@ -574,7 +584,7 @@ def own_model(
     beside = folder_beside([file.name]) if file.path is not None else None
     kept_at = FilePath(folder) if folder else beside
     model, kept_folder = _own_model(loaded, options, report, watch, kept_at, keep, clock or Clock())
-    return ModelledSource(loaded.kbs, loaded.entities, model, str(kept_folder or ""), is_own=True)
+    return ModelledSource(loaded, model, str(kept_folder or ""), is_own=True)
 
 
 def _own_model(

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph
-from kbdisk.data.parse import Reading, read_all
-from kbdisk.data.spool import spooled
+from kbdisk.data.parse import Reading
+from kbdisk.data.spool import spooled, spooled_readings
 from kbdisk.entity import Entity, Path, read_property, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.inspection import is_class
@@ -86,10 +86,16 @@ class LoadedSource:
 
         Rules change no reading, so schemas that differ in their rules alone have the same.
         """
-        without_rules = replace(schema, rules=None)
-        if not self._readings or self._readings[0][0] != without_rules:
-            self._readings[:] = [(without_rules, spooled(read_all(schema, self.entities)))]
+        if not self._are_read_by(schema):
+            self._readings[:] = [(replace(schema, rules=None), spooled_readings(schema, self.entities))]
         return self._readings[0][1]
+
+    def _are_read_by(self, schema: Schema) -> bool:
+        return bool(self._readings) and self._readings[0][0] == replace(schema, rules=None)
+
+    def known_as(self, schema: Schema) -> Sequence[Entity | Reading]:
+        """The readings by a schema, if there are any yet, or else the entities."""
+        return self.readings(schema) if self._are_read_by(schema) else self.entities
 
     def graph(self, schema: Schema) -> Graph:
         """The graph of the links between the entities."""

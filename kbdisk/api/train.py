@@ -59,13 +59,14 @@ from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
-from kbdisk.training.data import Data, split
+from kbdisk.training.data import Data
 from kbdisk.training.distributed import ProcessEnded, Processes, device_here
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
 from kbdisk.training.optimizer import device_named
 from kbdisk.training.run import Run
 from kbdisk.training.schedule import seconds_of
+from kbdisk.training.split import split
 from kbdisk.training.train import train as fit
 from kbdisk.training.trained import Record, Trained
 from kbdisk.training.validation import Watch, unwatched
@@ -310,16 +311,16 @@ def is_continuable(model: Model, loaded: LoadedSource) -> bool:
 def rules_beside(schema: Schema, loaded: LoadedSource, run: Run) -> Callable[[], tuple[Rule, ...]]:
     """Begin the search for rules in another process; the returned function waits for the rules."""
     processes = usable_processes() if schema.rules is None else 1
-    return in_background(lambda: rules_of(schema, loaded.readings(schema), run), processes)
+    return in_background(lambda: rules_of(schema, loaded.known_as(schema), run), processes)
 
 
-def rules_of(schema: Schema, readings: Sequence[Reading], run: Run) -> tuple[Rule, ...]:
+def rules_of(schema: Schema, entities: Sequence[Entity | Reading], run: Run) -> tuple[Rule, ...]:
     """The rules of a schema; of a schema without any, the rules that hold among the entities."""
     if schema.rules is not None:
         return schema.rules
     share = SECONDS if run.train.seconds is None else RULES_SHARE * run.train.seconds
     budget = min(SECONDS, max(share, MIN_RULES_SECONDS))
-    return tuple(offered.rule for offered in find_rules(schema, readings, budget))
+    return tuple(offered.rule for offered in find_rules(schema, entities, budget))
 
 
 def evaluation_sample(ids: Sequence[str], run: Run) -> list[str]:

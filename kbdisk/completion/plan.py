@@ -16,8 +16,8 @@ from kbdisk.completion.config import CompletionConfig
 from kbdisk.completion.fields import CLASS, Field, fields_of, refuse_unknown_classes
 from kbdisk.completion.gaps import Gap, gaps_of, known_properties, sets_of
 from kbdisk.completion.members import FurtherMembers, SetToExtend
-from kbdisk.data.parse import Reading, read
-from kbdisk.data.spool import spooled
+from kbdisk.data.parse import Reading
+from kbdisk.data.spool import spooled, spooled_readings
 from kbdisk.data.superclasses import ClassRelations
 from kbdisk.entity import CLASSES, Entity, Link, Path, show, walk
 from kbdisk.errors import SchemaError
@@ -56,19 +56,24 @@ class Planned:
 class Plan(Iterable[Planned]):
     """The entities of a source in their order, each with its gaps. Only the gaps of the last entities are kept."""
 
-    def __init__(self, trained: Trained, entities: Iterable[Entity], config: CompletionConfig) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        entities: Iterable[Entity],
+        config: CompletionConfig,
+        readings: Sequence[Reading] | None = None,
+    ) -> None:
+        """`readings` are those of the entities by the schema of the model, if the caller has them."""
         self.trained, self.config = trained, config
         self.entities = entities if isinstance(entities, Sequence) else spooled(entities)
         self.schema, self.codec = trained.schema, trained.codec
         self.fields = fields_of(self.codec, config)
-        self._places = array(
-            "q"
-        )  # by row, once all are read: that of its reading among `known_readings`; -1: it has none
         self._kept: dict[int, Planned] = {}  # by row, the oldest first
         self._kept_gaps = 0
         refuse_unknown_classes(self.schema, config.classes)
         if CLASSES in config.only and not any(map(_states_classes, self.entities)):
             raise SchemaError("rdf:type", "expected RDF, whose entities have classes, got another source.")
+        self.known_readings = spooled_readings(self.schema, self.entities) if readings is None else readings
 
     def __iter__(self) -> Iterator[Planned]:
         return map(self.planned, range(len(self.entities)))
@@ -95,24 +100,20 @@ class Plan(Iterable[Planned]):
 
     def _reading(self, row: int) -> Reading | None:
         """The values of the entity of a row as the model reads them; None where the schema has no class for it."""
-        readings = self.known_readings
         place = self._places[row]
-        return None if place < 0 else readings[place]
+        return None if place < 0 else self.known_readings[place]
 
     @cached_property
-    def known_readings(self) -> Sequence[Reading]:
-        """The readings of the entities that the schema has a class for; in a scratch file, if there are many."""
-        return spooled(self._read_all())
-
-    def _read_all(self) -> Iterator[Reading]:
-        """These readings, and note of each entity the place of its own among them."""
-        count = 0
+    def _places(self) -> Sequence[int]:
+        """By row the place of its entity among those that the schema has a class for; -1 where it has none."""
+        if len(self.known_readings) == len(self.entities):
+            return range(len(self.entities))
+        places, next_place = array("q"), 0
         for entity in self.entities:
-            reading = read(self.schema, entity)
-            self._places.append(-1 if reading is None else count)
-            if reading is not None:
-                count += 1
-                yield reading
+            has_class = self.schema.class_of(entity) is not None
+            places.append(next_place if has_class else -1)
+            next_place += has_class
+        return places
 
     def _sets_of(self, reading: Reading, made: Mapping[Path, object] | None) -> list[Gap]:
         """The sets of an entity that have members, its classes among them, but for those that were added to."""

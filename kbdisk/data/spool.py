@@ -4,28 +4,36 @@ Blocks are pickles. Those are this process's own: a scratch file has no name, so
 order read each block once. What is no plain value, such as the source that entities were read from, is not written: all items
 that are read back share it. What most passes do not need of a reading, its entity first of all, is in a block of its own, which is
 read when somebody asks for it.
+
+Forked processes divide the entities of a spool that are parsed by a schema. Each writes its readings to a file of its own, so that
+no reading passes between processes.
 """
 
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
 import pickle
 import weakref
 from array import array
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path as FilePath
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from kbdisk.data.parse import Parsed, Reading
+from kbdisk.data.parse import Parsed, Reading, read_all
 from kbdisk.data.scratch import disk_errors, scratch_file
 from kbdisk.entity import Coordinate, Date, Entity, Link, Path, Quantity, Text
+from kbdisk.parallel import parallel_map, usable_processes
+from kbdisk.schemas.schema import Schema
 
 MAX_ITEMS_IN_MEMORY = 50_000
 ITEMS_PER_BLOCK = 128
+BLOCKS_AT_ONCE = 16  # that a process parses
 PLAIN = {type(None), bool, int, float, str, bytes, tuple, list, dict, set, frozenset, Decimal}
 WRITTEN = PLAIN | {Entity, Reading, Parsed, Link, Text, Date, Quantity, Coordinate}  # types of what is written
 
@@ -47,23 +55,47 @@ def _emptied(items: deque[Item]) -> Iterator[Item]:
         yield items.popleft()
 
 
+def spooled_readings(schema: Schema, entities: Sequence[Entity], folder: FilePath | None = None) -> Sequence[Reading]:
+    """The readings of the entities that a schema has a class for; those of a spool as a spool in a folder."""
+    if not isinstance(entities, Spool):
+        return spooled(read_all(schema, entities), folder)
+    return Spool.of_readings(schema, entities, folder, usable_processes())
+
+
 class Spool(Sequence[Item]):
-    """Items in a scratch file."""
+    """Items in scratch files."""
 
     def __init__(self, items: Iterable[Item], folder: FilePath | None = None) -> None:
-        file = _File(folder)
-        self._blocks, self._parsed = _Blocks[Item](file), _Blocks[Parsed](file)
-        self._length = 0
+        self._begin(_Files(folder))
         remaining = iter(items)
         while block := list(islice(remaining, ITEMS_PER_BLOCK)):
-            self._write(block)
+            self._add(_written(self._files, block))
 
-    def _write(self, block: Sequence[Any]) -> None:
-        if isinstance(block[0], Reading):
-            self._parsed.append([Parsed(reading.values, reading.entity) for reading in block])
-            block = [tuple(reading)[:-1] for reading in block]
-        self._blocks.append(block)
-        self._length += len(block)
+    @classmethod
+    def of_readings(
+        cls, schema: Schema, entities: Spool[Entity], folder: FilePath | None, processes: int
+    ) -> Spool[Reading]:
+        """The readings of the entities of a spool, which so many processes parse."""
+        spool: Spool[Reading] = Spool.__new__(Spool)
+        spool._begin(_Files(folder, processes, entities._files))
+        parse = _Parser(schema, entities, spool._files)
+        count = len(entities._blocks)
+        parts = [range(start, min(start + BLOCKS_AT_ONCE, count)) for start in range(0, count, BLOCKS_AT_ONCE)]
+        for blocks in parallel_map(parse, parts, processes):
+            for block in blocks:
+                spool._add(block)
+        return spool
+
+    def _begin(self, files: _Files) -> None:
+        self._files = files
+        self._blocks, self._parsed = _Blocks[Item](files), _Blocks[Parsed](files)
+        self._ends = array("q")  # of each block, the number of items up to its end
+
+    def _add(self, block: _Written) -> None:
+        self._blocks.append(block.items)
+        if block.parsed is not None:
+            self._parsed.append(block.parsed)
+        self._ends.append(len(self) + block.length)
 
     def _read(self, number: int) -> Sequence[Item]:
         items: list[Any] = self._blocks.read(number)
@@ -75,7 +107,7 @@ class Spool(Sequence[Item]):
         return items
 
     def __len__(self) -> int:
-        return self._length
+        return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[Item]:
         for number in range(len(self._blocks)):
@@ -90,8 +122,9 @@ class Spool(Sequence[Item]):
             return [self[number] for number in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"expected a place below {len(self)}, got {place}")
-        number, within = divmod(place % len(self), ITEMS_PER_BLOCK)
-        return self._read(number)[within]
+        place %= len(self)
+        number = bisect_right(self._ends, place)
+        return self._read(number)[place - (self._ends[number - 1] if number else 0)]
 
 
 class SpooledParsed:
@@ -152,62 +185,123 @@ def selected(items: Sequence[Item], places: Sequence[int], folder: FilePath | No
     return spooled(selection, folder) if isinstance(items, Spool) else selection
 
 
-class _File:
-    """A scratch file without a name, and the objects that its pickles share."""
+class _Place(NamedTuple):
+    """A part of a file."""
 
-    def __init__(self, folder: FilePath | None) -> None:
-        self._file, self._folder = scratch_file(folder), folder
-        weakref.finalize(self, self._file.close)
-        self._shared: list[Any] = []
-        self._numbers: dict[int, int] = {}  # of shared objects, by their identity
-        self._size = 0
+    file: int  # its number
+    start: int
+    end: int
 
-    def append(self, block: Sequence[Any]) -> tuple[int, int]:
-        """Write a block; where it starts and ends."""
-        pickled = io.BytesIO()
+
+class _Written(NamedTuple):
+    """Where a block of items is."""
+
+    items: _Place
+    parsed: _Place | None  # the entities and values of readings
+    length: int
+
+
+def _written(files: _Files, block: Sequence[Any]) -> _Written:
+    """Write a block of items, or of readings."""
+    if not isinstance(block[0], Reading):
+        return _Written(files.append(block), None, len(block))
+    parsed = files.append([Parsed(reading.values, reading.entity) for reading in block])
+    return _Written(files.append([tuple(reading)[:-1] for reading in block]), parsed, len(block))
+
+
+class _Parser:
+    """Parses blocks of entities, and writes their readings to the file of its process."""
+
+    def __init__(self, schema: Schema, entities: Spool[Entity], files: _Files) -> None:
+        self._schema, self._entities, self._files = schema, entities, files
+
+    def __call__(self, numbers: range) -> list[_Written]:
+        """Where the readings of some blocks are."""
+        self._files.own_one()
+        readings = (list(read_all(self._schema, self._entities._read(number))) for number in numbers)
+        return [_written(self._files, block) for block in readings if block]
+
+
+class _Files:
+    """Scratch files without a name, one for each process that writes, and the objects that their pickles share."""
+
+    def __init__(self, folder: FilePath | None, processes: int = 1, like: _Files | None = None) -> None:
+        """There is a file for each of so many forked processes, and one for this process. Objects that are shared in others are known."""
+        self._folder = folder
+        self._files = [scratch_file(folder) for _ in range(processes + 1 if processes > 1 else 1)]
+        for file in self._files:
+            weakref.finalize(self, file.close)
+        self._shared: list[Any] = [] if like is None else list(like._shared)
+        self._numbers: dict[int, int] = {} if like is None else dict(like._numbers)  # of these, by their identity
+        self._size = 0  # of the file of this process
+        self._process, self._own = os.getpid(), 0  # this process, and the number of its file
+        self._owned = multiprocessing.get_context("fork").Value("i", 0) if processes > 1 else None
+
+    def own_one(self) -> None:
+        """Take a file for this process, if it was forked since it had one."""
+        if os.getpid() == self._process or self._owned is None:
+            return
+        with self._owned.get_lock():
+            self._owned.value += 1
+            self._own = self._owned.value
+        self._process, self._size = os.getpid(), 0
+
+    def append(self, block: Sequence[Any]) -> _Place:
+        """Write a block to the file of this process. ValueError in a forked one if it shares an object that others do not know."""
+        pickled, known = io.BytesIO(), len(self._shared)
         _Pickler(pickled, self._shared, self._numbers).dump(block)
-        start = self._size
+        if self._own and len(self._shared) > known:
+            for other in self._shared[known:]:
+                del self._numbers[id(other)]
+            del self._shared[known:]
+            raise ValueError("expected plain values, got an object that is not written")
+        start, file = self._size, self._files[self._own]
         with disk_errors(self._folder):
-            self._file.write(pickled.getbuffer())
-            self._file.flush()
+            file.write(pickled.getbuffer())
+            file.flush()
         self._size += len(pickled.getbuffer())
-        return start, self._size
+        return _Place(self._own, start, self._size)
 
-    def read(self, start: int, end: int) -> list[Any]:
+    def read(self, place: _Place) -> list[Any]:
         """A block."""
         with disk_errors(self._folder):
-            pickled = self._bytes(start, end)
+            pickled = self._bytes(place)
         block: list[Any] = _Unpickler(io.BytesIO(pickled), self._shared).load()
         return block
 
-    def _bytes(self, start: int, end: int) -> bytes:
-        """A part of the file. Forked processes share the place of a file, so none is kept where the system can do without."""
+    def _bytes(self, place: _Place) -> bytes:
+        """A part of a file. Forked processes share the place of a file, so none is kept where the system can do without."""
+        file, size = self._files[place.file], place.end - place.start
         if hasattr(os, "pread"):
-            return os.pread(self._file.fileno(), end - start, start)
-        self._file.seek(start)
-        return self._file.read(end - start)
+            return os.pread(file.fileno(), size, place.start)
+        file.seek(place.start)
+        return file.read(size)
 
 
 class _Blocks(Generic[Item]):
-    """Blocks of items in a file. The one that was read last is in memory."""
+    """Blocks of items in files. The one that was read last is in memory."""
 
-    def __init__(self, file: _File) -> None:
-        self._file = file
-        self._places = array("q")  # where each starts and ends
+    def __init__(self, files: _Files) -> None:
+        self._files = files
+        self._places = array("q")  # of each block
         self._last: tuple[int, list[Item]] = -1, []  # its number
 
     def __len__(self) -> int:
-        return len(self._places) // 2
+        return len(self._places) // PLACE_SIZE
 
-    def append(self, block: Sequence[Item]) -> None:
-        """Write a block."""
-        self._places.extend(self._file.append(block))
+    def append(self, place: _Place) -> None:
+        """Add a block that was written."""
+        self._places.extend(place)
 
     def read(self, number: int) -> list[Item]:
         """A block by its number."""
         if self._last[0] != number:
-            self._last = number, self._file.read(*self._places[2 * number : 2 * number + 2])
+            place = _Place(*self._places[PLACE_SIZE * number : PLACE_SIZE * (number + 1)])
+            self._last = number, self._files.read(place)
         return self._last[1]
+
+
+PLACE_SIZE = len(_Place._fields)
 
 
 class _Pickler(pickle.Pickler):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 from dataclasses import replace
 from decimal import Decimal
 
@@ -23,8 +25,9 @@ from kbdisk.schemas.kinds import Number
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training.checkpoint import fingerprint
-from kbdisk.training.data import Data, split
+from kbdisk.training.data import Data
 from kbdisk.training.presence import lacking_together
+from kbdisk.training.split import split
 
 VALUES = (
     st.none()
@@ -110,16 +113,64 @@ def test_the_entity_of_a_reading_is_read_when_it_is_asked_for(monkeypatch):
     spooled_readings = Spool(readings)
     assert list(spooled_readings) == readings
     assert pickle.loads(pickle.dumps(spooled_readings[7].whole)) == readings[7].whole
-    read = spool._File.read
+    read = spool._Files.read
     sizes = []
     monkeypatch.setattr(
-        spool._File, "read", lambda file, start, end: sizes.append(end - start) or read(file, start, end)
+        spool._Files, "read", lambda files, place: sizes.append(place.end - place.start) or read(files, place)
     )
     assert [reading.label for reading in spooled_readings] == [f"name {n}" for n in range(300)]
     light = sum(sizes)
     sizes.clear()
     assert [reading.entity.tree["x"] for reading in spooled_readings] == list(range(300))
     assert sum(sizes) > 1.5 * light
+
+
+def of_two_classes(count: int) -> list[Entity]:
+    source = object()
+    return [
+        Entity(f"e{n}", {"x": n, "to": Link(f"e{n + 1}")}, ("A" if n % 3 else "B",), source=source)
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("count", [0, 5, 20 * ITEMS_PER_BLOCK + 7])
+def test_processes_parse_the_entities_of_a_spool(processes, count):
+    entities = of_two_classes(count)
+    expected = list(read_all(SCHEMA, entities))
+    readings = Spool.of_readings(SCHEMA, Spool(entities), None, processes)
+    assert list(readings) == expected
+    assert [readings[place] for place in range(len(expected))] == expected
+    assert all(reading.entity.source is entities[0].source for reading in readings)
+
+
+def test_what_a_killed_process_would_have_parsed_is_parsed(monkeypatch):
+    entities, parent = of_two_classes(20 * ITEMS_PER_BLOCK), os.getpid()
+
+    def read_or_die(schema, entities):
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_all(schema, entities)
+
+    monkeypatch.setattr(spool, "read_all", read_or_die)
+    readings = Spool.of_readings(SCHEMA, Spool(entities), None, 2)
+    assert list(readings) == list(read_all(SCHEMA, entities))
+
+
+class Unwritten:
+    """A value that is shared."""
+
+
+def test_objects_that_a_process_alone_knows_are_shared_all_the_same(monkeypatch):
+    shared = Unwritten()
+
+    def with_shared(schema, entities):
+        for reading in read_all(schema, entities):
+            yield reading._replace(leaves={**reading.leaves, ("y",): shared})
+
+    monkeypatch.setattr(spool, "read_all", with_shared)
+    readings = Spool.of_readings(SCHEMA, Spool(of_two_classes(20 * ITEMS_PER_BLOCK)), None, 2)
+    assert all(reading.leaves["y",] is shared for reading in readings)
 
 
 def test_a_job_with_scratch_files_has_the_same_data(monkeypatch, tmp_path):

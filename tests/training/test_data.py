@@ -14,6 +14,7 @@ from kbdisk.schemas.kinds import Category, Number
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
+from kbdisk.training import data as data_module
 from kbdisk.training.clock import CALIBRATION, EVALUATION
 from kbdisk.training.data import Data
 from kbdisk.training.run import Run
@@ -122,3 +123,35 @@ def test_stages_after_training_have_no_more_time_than_their_questions_can_use():
     assert few["presence_trees"].most == pytest.approx(2.0 + 0.00015 * 2 * 80)
     assert many[CALIBRATION].most > 10 * few[CALIBRATION].most
     assert [few[name].share for name in few] == [many[name].share for name in many]
+
+
+def test_a_run_learns_from_a_sample_of_the_entities_and_all_are_evidence():
+    entities = [
+        *(Entity(f"a{n}", {"x": n / 2, "c": "uv"[n % 2]}, ("A",)) for n in range(200)),
+        *(Entity(f"b{n}", {"y": n * 2, "to": Link(f"a{n}")}, ("B",)) for n in range(200)),
+    ]
+    run = tiny_run(validation=0.0)
+    everything = Data.prepare(SCHEMA, entities, run)
+    data = Data.prepare(SCHEMA, entities, run.with_train(entities=100))
+    assert everything.left_out == 0
+    assert 60 < len(data.training) < 140
+    assert data.left_out == 400 - len(data.training)
+    assert data.missing == pytest.approx(everything.missing, abs=5)
+    of_link = next(place for place, slot in enumerate(data.codec.slots) if slot.over and slot.path == ("to", "x"))
+    in_sample = sum(id.startswith("b") for id in data.training.ids)
+    assert int((data.training.slot == of_link).sum()) == in_sample
+
+
+@pytest.mark.parametrize(("seconds", "left_out"), [(1.0, True), (10.0, False)])
+def test_a_budget_learns_from_what_it_has_time_for(monkeypatch, seconds, left_out):
+    monkeypatch.setattr(data_module, "VALUES_PER_SECOND", 200)
+    monkeypatch.setattr(data_module, "MIN_SAMPLED", 10)
+    data = Data.prepare(SCHEMA, some(300, 0), tiny_run().with_train(seconds=seconds))
+    assert bool(data.left_out) == left_out
+    if left_out:
+        assert len(data.training) + len(data.validation) == pytest.approx(100, abs=30)
+
+
+def test_a_sample_of_too_few_entities_is_told():
+    with pytest.raises(SchemaError, match="expected at least 2 of the schema's classes"):
+        Data.prepare(SCHEMA, some(300, 0), tiny_run(validation=0.9).with_train(entities=1))

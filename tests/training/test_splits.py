@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kbdisk.entity import Entity, Link
 from kbdisk.schemas.kinds import Category, Number, Set, Text
 from kbdisk.schemas.kinds import Link as LinkLeaf
 from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema, of_one_class
-from kbdisk.training.data import split
+from kbdisk.training.split import MIN_SAMPLED, Split, split
 
 THING = {
     ("name",): Property(Text()),
@@ -153,3 +157,36 @@ def test_of_few_entities_more_are_held_out_where_nobody_says_how_many(size, held
     schema = of_one_class({("x",): Property(Number())})
     entities = [Entity(str(number), {"x": number}) for number in range(size)]
     assert len(split(schema, entities, None, 0).validation) == held
+
+
+def sizes_by_class(found: Split, places: Sequence[int]) -> Counter[str]:
+    return Counter(str(found.classes[place]) for place in places)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=5), st.integers(1, 200), st.integers(0, 3))
+def test_a_sample_has_about_so_many_entities_and_few_of_a_small_class_are_left_out(sizes, most, seed):
+    classes = [str(name) for name, size in enumerate(sizes) for _ in range(size)]
+    places = range(len(classes))
+    whole = Split(tuple(places[::2]), tuple(places[1::2]), classes, values=len(classes))
+    sample = whole.sampled(most, seed)
+    assert set(sample.training) <= set(whole.training)
+    assert set(sample.validation) <= set(whole.validation)
+    assert sample == whole.sampled(most, seed)
+    if len(whole) <= most:
+        assert sample == whole
+    else:
+        assert abs(len(sample) - most) <= 5 * max(most, 1) ** 0.5 + 1
+    least = min(MIN_SAMPLED, most // (2 * len(sizes)))
+    drawn = sizes_by_class(sample, [*sample.training, *sample.validation])
+    assert all(drawn[name] == size for name, size in Counter(classes).items() if size <= least)
+
+
+def test_a_large_class_has_the_same_share_of_both_sides_in_a_sample():
+    classes = ["large"] * 100_000 + ["small"] * 1500
+    places = range(len(classes))
+    whole = Split(tuple(place for place in places if place % 10), tuple(places[::10]), classes, values=0)
+    sample = whole.sampled(20_000, seed=0)
+    training, validation = (sizes_by_class(sample, side) for side in (sample.training, sample.validation))
+    assert training["large"] + validation["large"] == pytest.approx(19_000, rel=0.05)
+    assert validation["large"] == pytest.approx(1900, rel=0.1)
+    assert training["small"] + validation["small"] == pytest.approx(MIN_SAMPLED, rel=0.1)
