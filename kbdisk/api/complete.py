@@ -75,6 +75,7 @@ from kbdisk.schemas.schema import Class, Schema
 from kbdisk.store.files import FORMAT, Files, read_config, refuse_kept_folder
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import Clock
+from kbdisk.training.data import must_read_all
 from kbdisk.training.lock import SUFFIX as LOCK
 from kbdisk.training.lock import refuse_busy, training_lock
 from kbdisk.training.run import Run
@@ -609,7 +610,7 @@ def _own_model(
         _remove_run(folder)
         report(f"using the model in {folder}")
         return kept.model, folder
-    if schema == full_schema:
+    if schema == full_schema and must_read_all(schema, loaded.entities):
         loaded.readings(schema)  # both processes need them
     rules = rules_beside(full_schema, loaded, run)  # rules may fill text
     if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn

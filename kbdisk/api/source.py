@@ -15,7 +15,7 @@ from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
-from kbdisk.data.graph import Graph
+from kbdisk.data.graph import Graph, has_links
 from kbdisk.data.parse import Reading
 from kbdisk.data.spool import spooled, spooled_readings
 from kbdisk.entity import Entity, Path, read_property, walk, with_values
@@ -98,8 +98,8 @@ class LoadedSource:
         return self.readings(schema) if self._are_read_by(schema) else self.entities
 
     def graph(self, schema: Schema) -> Graph:
-        """The graph of the links between the entities."""
-        return Graph.read(schema, self.readings(schema))
+        """The graph of the links between the entities; of a schema without links an empty one."""
+        return Graph.read(schema, self.readings(schema) if has_links(schema) else ())
 
     @cached_property
     def sha256(self) -> str:

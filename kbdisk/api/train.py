@@ -27,7 +27,7 @@ from kbdisk.completion.sidecar import has_block_rows_alone
 from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import random_sample
-from kbdisk.data.graph import Graph, linking
+from kbdisk.data.graph import Graph, has_links
 from kbdisk.data.parse import Reading
 from kbdisk.data.scales import with_scales
 from kbdisk.data.spool import Selection
@@ -59,7 +59,7 @@ from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
-from kbdisk.training.data import Data
+from kbdisk.training.data import Data, must_read_all
 from kbdisk.training.distributed import ProcessEnded, Processes, device_here
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
@@ -157,8 +157,10 @@ def train(
         return _train_links_alone(
             loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
         )
+    reads_all = must_read_all(known, loaded.entities)
     if rules is None:
-        loaded.readings(known)  # both processes need them
+        if reads_all:
+            loaded.readings(known)  # both processes need them
         rules = rules_beside(known, loaded, run)
     keep = None
     if out is not None:
@@ -179,7 +181,7 @@ def train(
                 start=None if start is None else start.trained,
                 clock=clock,
                 after=partial(limits_after_training, run, known, usable_processes(torch_device)),
-                readings=loaded.readings(known) if start is None else None,
+                readings=loaded.readings(known) if start is None and reads_all else None,
                 processes=processes,
             )
         except ValueError as error:
@@ -202,8 +204,7 @@ def train(
             )
             if clock.has_time_for(PRESENCE_TREES):
                 seconds, report = clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing)
-                readings = loaded.readings(trained.schema)
-                trees = presence_trees_of(trained, readings, graph, run, seconds, report)
+                trees = presence_trees_of(trained, loaded.known_as(trained.schema), graph, run, seconds, report)
                 trained.experts = trained.with_experts(presence_trees=trees).experts
             else:
                 clock.leave_out(PRESENCE_TREES)
@@ -213,7 +214,8 @@ def train(
         return_freed_memory()
         if clock.has_time_for(LINKS, sum(slot.count for slot in trained.codec.slots if slot.role == "value")):
             seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
-            links = links_of(trained.schema, loaded.readings(trained.schema), run, seconds, report)
+            readings = loaded.readings(trained.schema) if has_links(trained.schema) else ()
+            links = links_of(trained.schema, readings, run, seconds, report)
             trained.experts = trained.with_experts(link_factorization=links).experts
         else:
             clock.leave_out(LINKS)
@@ -357,7 +359,7 @@ def limits_after_training(run: Run, schema: Schema, processes: int, data: Data) 
     entities = min(len(data.training), run.experts[PRESENCE_TREES].entities)
     for_presence = LEAST_OF_PRESENCE + SECONDS_OF_PRESENCE * entities * len(_slots_of_presence(data.codec))
     presence = Limits(run.experts[PRESENCE_TREES].share, 0.0, min(for_presence, MAX_SECONDS_OF_PRESENCE))
-    links = Limits(run.experts[LINKS].share if _has_links(schema) else 0.0, 0.0, math.inf)
+    links = Limits(run.experts[LINKS].share if has_links(schema) else 0.0, 0.0, math.inf)
     return {EVALUATION: evaluated, PRESENCE_TREES: presence, CALIBRATION: calibrated, LINKS: links}
 
 
@@ -366,12 +368,13 @@ def _slots_of_presence(codec: Codec) -> set[int]:
     return leading_slots(fields_of(codec, CompletionConfig(fill="all")), codec.slots)
 
 
-def _has_links(schema: Schema) -> bool:
-    return any(linking(schema_class.leaves()) for schema_class in schema.classes.values())
-
-
 def presence_trees_of(
-    trained: Trained, readings: Sequence[Reading], graph: Graph, run: Run, seconds: float | None, report: Report
+    trained: Trained,
+    entities: Sequence[Entity | Reading],
+    graph: Graph,
+    run: Run,
+    seconds: float | None,
+    report: Report,
 ) -> PresenceTrees | None:
     """Trees for the presence of properties, fitted to as many training entities as the seconds allow."""
     config = run.experts[PRESENCE_TREES]
@@ -380,7 +383,8 @@ def presence_trees_of(
     start = time.monotonic()
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     drawn = set(sampled(trained.record.training, max_entities, run.seed))
-    sample = [reading for reading in readings if reading.id in drawn]
+    ids = (other.id if isinstance(other, Reading) else trained.schema.id_of(other) for other in entities)
+    sample = [other for other, id in zip(entities, ids, strict=True) if id in drawn]
     if not sample:
         return None
     fitted = presence_trees.fit(
@@ -405,7 +409,7 @@ def links_of(
 ) -> LinkPredictor | None:
     """A predictor of links, fitted to the links of all entities, by some steps at most; None where there are too few, or none are wanted."""
     config = run.experts[LINKS]
-    if not config.share or not _has_links(schema):
+    if not config.share or not has_links(schema):
         return None
     begun = time.monotonic()
     triples = Triples.of(schema, readings, values=config.values)

@@ -142,7 +142,7 @@ class Graph:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
-        self._has_links = any(self.linking.values())
+        self._has_links = has_links(schema)
         self._class_numbers = {name: number for number, name in enumerate(schema.classes)}
         self._nodes: dict[str, int] = {}  # by id
         self._class_of = array("i")  # by node
@@ -336,6 +336,11 @@ def pattern(path: Path) -> Path:
 def linking(leaves: Mapping[Path, Any]) -> set[Path]:
     """The paths of leaves that are links or sets of links."""
     return {path for path, leaf in leaves.items() if isinstance(leaf.of if isinstance(leaf, Set) else leaf, LinkLeaf)}
+
+
+def has_links(schema: Schema) -> bool:
+    """Whether a class has links."""
+    return any(linking(entity_class.leaves()) for entity_class in schema.classes.values())
 
 
 def targets(value: Any) -> list[str]:

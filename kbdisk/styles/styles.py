@@ -43,7 +43,7 @@ class Styles:
     habits: dict[str, ClassHabits] = field(default_factory=dict)  # by class
 
     @classmethod
-    def learn(cls, schema: Schema, entities: Iterable[Entity]) -> Styles:
+    def learn(cls, schema: Schema, entities: Iterable[Entity], most: int = MAX_OBSERVED_OF_ALL) -> Styles:
         """Observe the first values of every property, as they were read, in one pass over the entities."""
         by_kind = ClassHabits().by_kind
         habits = {name: ClassHabits(by_kind=by_kind) for name in schema.classes}
@@ -54,7 +54,7 @@ class Styles:
                 continue
             name = entity_class.name
             for path, property in entity_class.beginning(entity.tree):
-                if counts[name, path] < MAX_OBSERVED_OF_ALL and _has_value(schema, property, entity, path):
+                if counts[name, path] < most and _has_value(schema, property, entity, path):
                     counts[name, path] += 1
                     habits[name].observe(path, property.kind, at(entity.tree, path))
         return cls(schema, habits)
@@ -154,8 +154,9 @@ class Styles:
 class SourceStyles:
     """The styles of a source. It places values as the result of `Styles.learn` does.
 
-    A property's style is learnt when a value is first placed there: most completions write values of few properties. The
-    written form of a value is cached, as many entities get the same label.
+    A property's style is learnt when a value is first placed there: most completions write values of few properties. Of entities
+    in a scratch file all styles are learnt at once, as each pass reads the whole file. The written form of a value is cached, as
+    many entities get the same label.
     """
 
     def __init__(self, schema: Schema, entities: Sequence[Entity]) -> None:
@@ -184,10 +185,12 @@ class SourceStyles:
         return dict(put)
 
     def _learn(self, entity_class: Class, path: Path) -> Styles:
-        """The styles of one property.
+        """The styles of one property, or of all.
 
         Where it has no observed value, its values are written as others of their kind, which needs the styles of all properties.
         """
+        if not isinstance(self.entities, list):
+            return self._of_all
         styles = Styles.learn_property(self.schema, entity_class, path, self._entities_of[entity_class.name])
         habits = styles.habits[entity_class.name]
         inner_kinds = _single_kinds(path, entity_class.properties[path].kind)
@@ -196,7 +199,7 @@ class SourceStyles:
 
     @cached_property
     def _of_all(self) -> Styles:
-        return Styles.learn(self.schema, self.entities)
+        return Styles.learn(self.schema, self.entities, MAX_OBSERVED_VALUES)
 
     @cached_property
     def _entities_of(self) -> Mapping[str, Sequence[Entity]]:

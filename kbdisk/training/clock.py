@@ -89,6 +89,7 @@ class Clock:
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # planned seconds of filling
         self.gaps, self.processes, self.seconds_of_gap = 0, 1, SECONDS_OF_GAP
+        self.times_read = 1.0  # how many times as many entities are filled as were parsed before training
         self.passes = 0.0  # planned seconds between training and measuring the model, in which entities are read again
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
@@ -110,15 +111,20 @@ class Clock:
         gaps: int = 0,
         after: Mapping[str, Limits] | None = None,
         processes: int = 1,
+        times_read: float = 1.0,
     ) -> None:
-        """Plan the time that is left when training begins, with so many `gaps` to fill after it by so many processes."""
+        """Plan the time that is left when training begins, with so many `gaps` to fill after it by so many processes.
+
+        There are `times_read` as many entities as were parsed.
+        """
+        self.times_read = times_read
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
         self.gaps, self.processes = gaps, processes
         if budget is None:
             return
         if self.fills is not None:
             self.filling = min(self._seconds_of_filling(), MAX_FILLING_SHARE * self.left)
-        self.passes = PASSES_FACTOR * (self.set_up - self.read)
+        self.passes = PASSES_FACTOR * self.times_read * (self.set_up - self.read)
         self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
@@ -135,7 +141,7 @@ class Clock:
     def _seconds_of_filling(self) -> float:
         share = SERIAL_SHARE + (1 - SERIAL_SHARE) / self.processes
         for_gaps = self.seconds_of_gap * share * self.gaps if self.fills == "all" else 0.0
-        return FILLING_FACTOR * (self.set_up - self.read) + for_gaps
+        return FILLING_FACTOR * self.times_read * (self.set_up - self.read) + for_gaps
 
     def _plan_line(self) -> str:
         stages = [f"{self.set_up:,.0f} s before training", f"{self.for_training:,.0f} s of training"]

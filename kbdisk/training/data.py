@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -16,11 +17,11 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Tokens
-from kbdisk.data.graph import Graph
+from kbdisk.data.graph import Graph, has_links
 from kbdisk.data.parse import Reading, Unlearnt, read_all
 from kbdisk.data.propagation import ChainSearch
 from kbdisk.data.scales import with_scales
-from kbdisk.data.spool import Selection, selected, spooled_readings
+from kbdisk.data.spool import Selection, Spool, selected, spooled_readings
 from kbdisk.data.superclasses import hierarchy_of
 from kbdisk.entity import Entity, show
 from kbdisk.errors import SchemaError
@@ -28,7 +29,7 @@ from kbdisk.experts.base import Report, ignored
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved, without_slots
 from kbdisk.training.run import Run
-from kbdisk.training.split import MIN_SAMPLED, Split, split
+from kbdisk.training.split import MIN_SAMPLED, sampled_entities, split
 from kbdisk.training.trained import Trained
 
 MIN_ENTITIES = 2  # entities of a training set
@@ -47,6 +48,7 @@ class Data:
     validation: Tokens
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
     left_out: int = 0  # the number of entities that are neither learnt from nor held out
+    unread: int = 0  # the number of these that were not even parsed
 
     @property
     def missing(self) -> int:
@@ -55,8 +57,16 @@ class Data:
         Each part of a property counts.
         """
         sides = (self.training if self.complete is None else self.complete, self.validation)
-        of_sides = sum(int(tokens.lacks.sum()) for tokens in sides)
-        return of_sides + of_sides * self.left_out // max(sum(map(len, sides)), 1)
+        return round(sum(int(tokens.lacks.sum()) for tokens in sides) * self._times_learnt(self.left_out))
+
+    @property
+    def times_read(self) -> float:
+        """How many times as many entities there are as were parsed."""
+        return self._times_learnt(self.left_out) / self._times_learnt(self.left_out - self.unread)
+
+    def _times_learnt(self, others: int) -> float:
+        learnt = len(self.training) + len(self.validation)
+        return (learnt + others) / max(learnt, 1)
 
     @property
     def held_out_values(self) -> Tensor:
@@ -84,9 +94,12 @@ class Data:
         `readings` are those of the entities by the schema, if the caller has them; `folder` is for files of encoded entities.
         Training entities are evidence for validation entities, but not the other way round.
         """
-        readings = spooled_readings(schema, entities, folder) if readings is None else readings
+        unread = 0
+        if readings is None:
+            entities, unread = _with_time_for(schema, entities, run, folder)
+            readings = spooled_readings(schema, entities, folder)
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
-        learnt = parts.sampled(_max_entities(parts, run), run.seed)
+        learnt = parts.sampled(_max_entities(len(parts), parts.values, run), run.seed)
         if len(learnt.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(learnt.training)))
         training: Sequence[Reading] = Selection(readings, parts.training)
@@ -117,7 +130,8 @@ class Data:
             without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
-            left_out=len(parts) - len(learnt),
+            left_out=unread + len(parts) - len(learnt),
+            unread=unread,
         )
 
     @classmethod
@@ -139,12 +153,30 @@ class Data:
         )
 
 
-def _max_entities(parts: Split, run: Run) -> int:
-    """The number of entities that a run learns from and holds out, at most: all, where a budget leaves few of them out."""
+def must_read_all(schema: Schema, entities: Sequence[Entity]) -> bool:
+    """Whether a training reads all entities: those of a source with links, which are evidence, and of a source that is small enough."""
+    return has_links(schema) or not isinstance(entities, Spool)
+
+
+def _with_time_for(
+    schema: Schema, entities: Sequence[Entity], run: Run, folder: FilePath | None
+) -> tuple[Sequence[Entity], int]:
+    """The entities that a run has time for, where it need not read all of them; and how many it leaves out."""
+    if must_read_all(schema, entities):
+        return entities, 0
+    sample = sampled_entities(schema, entities, partial(_max_entities, run=run), run.seed)
+    if sample is None:
+        return entities, 0
+    places, left_out = sample
+    return selected(entities, places, folder), left_out
+
+
+def _max_entities(count: int, values: int, run: Run) -> int:
+    """Of so many entities with so many values, those that a run learns from and holds out: all, where a budget leaves few of them out."""
     if run.train.entities is not None or run.train.seconds is None:
-        return run.train.entities or len(parts)
-    share = VALUES_PER_SECOND * run.train.seconds / max(parts.values, 1)
-    return len(parts) if share > MAX_SAMPLE else max(int(share * len(parts)), MIN_SAMPLED)
+        return run.train.entities or count
+    share = VALUES_PER_SECOND * run.train.seconds / max(values, 1)
+    return count if share > MAX_SAMPLE else max(int(share * count), MIN_SAMPLED)
 
 
 def _too_few(schema: Schema, entities: Sequence[Entity], usable: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from kbdisk.data.graph import linking, pattern, targets
 from kbdisk.data.parse import Reading, read
-from kbdisk.entity import Entity, Link, Path
+from kbdisk.entity import Entity, Link, Path, walk
 from kbdisk.rng import derive_seed
 from kbdisk.schemas.kinds import COLLECTIONS, Text
 from kbdisk.schemas.property import Property
@@ -48,16 +48,51 @@ class Split:
         """About so many of the entities: the same share of both sides, and of each class but for small ones, which have a larger share."""
         if len(self) <= most:
             return self
-        sides = self.training, self.validation
-        sizes = Counter(self.classes[place] for side in sides for place in side)
-        least = min(MIN_SAMPLED, most // (2 * len(sizes)))
-        share = _share_of_large_classes(sizes.values(), most, least)
-        shares = {name: max(share, least / size) for name, size in sizes.items()}
-        random_numbers = random.Random(derive_seed(seed, SAMPLE_SEED))
+        draw = _Draw((self.classes[place] for side in (self.training, self.validation) for place in side), most, seed)
         training, validation = (
-            tuple(place for place in side if random_numbers.random() < shares[self.classes[place]]) for side in sides
+            tuple(place for place in side if draw.takes(self.classes[place]))
+            for side in (self.training, self.validation)
         )
         return replace(self, training=training, validation=validation)
+
+
+class _Draw:
+    """Draws about so many entities by their classes."""
+
+    def __init__(self, classes: Iterable[str | None], most: int, seed: int) -> None:
+        """`classes` are those of all entities that may be drawn."""
+        sizes = Counter(classes)
+        least = min(MIN_SAMPLED, most // (2 * len(sizes)))
+        share = _share_of_large_classes(sizes.values(), most, least)
+        self._shares = {name: max(share, least / size) for name, size in sizes.items()}
+        self._random = random.Random(derive_seed(seed, SAMPLE_SEED))
+
+    def takes(self, class_name: str | None) -> bool:
+        """Whether an entity of a class is drawn."""
+        return self._random.random() < self._shares[class_name]
+
+
+def sampled_entities(
+    schema: Schema, entities: Sequence[Entity], most: Callable[[int, int], int], seed: int
+) -> tuple[list[int], int] | None:
+    """The places of about so many of the entities that a schema has a class for, drawn by class, and how many are left out.
+
+    `most` says by the number of entities and of values how many are drawn; None: there are no more.
+    """
+    classes: list[str | None] = []
+    count, values = 0, 0
+    for entity in entities:
+        entity_class = schema.class_of(entity)
+        classes.append(None if entity_class is None else entity_class.name)
+        if entity_class is not None:
+            count += 1
+            values += sum(value is not None for _, value in walk(entity.tree))
+    wanted = most(count, values)
+    if count <= wanted:
+        return None
+    draw = _Draw((name for name in classes if name is not None), wanted, seed)
+    places = [place for place, name in enumerate(classes) if name is not None and draw.takes(name)]
+    return places, count - len(places)
 
 
 def _share_of_large_classes(sizes: Iterable[int], most: int, least: int) -> float:

@@ -116,9 +116,8 @@ def train(
         with torch.random.fork_rng(), within_memory(run.train.batch, run.model.width):
             _train_beside_first(data, device, starts, checkpoint is not None, processes)
         raise ProcessEnded(0)
-    clock.start(
-        run.train.seconds, watch, data.missing, None if after is None else after(data), usable_processes(device)
-    )
+    limits = None if after is None else after(data)
+    clock.start(run.train.seconds, watch, data.missing, limits, usable_processes(device), data.times_read)
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)

@@ -191,7 +191,7 @@ def test_one_of_several_stands_in_a_list_where_the_others_do():
 def test_a_property_without_siblings_looks_like_others_of_its_kind():
     schema = of_one_class({P: Property(Day()), ("q",): Property(Day()), ("r",): Property(Amount("g"))})
     entities = [Entity("a", {"q": "1999-02-03"})]
-    for styles in Styles.learn(schema, entities), SourceStyles(schema, entities):
+    for styles in Styles.learn(schema, entities), SourceStyles(schema, entities), SourceStyles(schema, tuple(entities)):
         assert styles.place(Entity("b"), P, Date(2011, 3, 4)) == {P: "2011-03-04"}
         assert styles.place(Entity("b"), ("r",), Quantity(5, "g")) == {("r",): Quantity(5, "g")}
 
@@ -643,10 +643,12 @@ def test_new_values_in_rdf_are_left_to_its_writer_as_what_they_are(tmp_path):
         )
         for entity, missing in wanted.values()
     ]
-    source_styles = SourceStyles(schema, entities)
+    source_styles = SourceStyles(schema, entities), SourceStyles(schema, tuple(entities))
     for entity, missing in wanted.values():
         for path, value in missing.items():
-            assert source_styles.place(entity, path, value) == styles.place(entity, path, value)
+            assert all(
+                of_source.place(entity, path, value) == styles.place(entity, path, value) for of_source in source_styles
+            )
     report = write(completions, tmp_path / "done.ttl")
     assert not report.unwritable
     assert report.written > 50

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from models import phones, tiny, tiny_run
 
 from kbdisk.api.train import limits_after_training
+from kbdisk.data.spool import Spool
 from kbdisk.entity import Entity, Link
 from kbdisk.errors import SchemaError
 from kbdisk.experts.config import BoostedTreesConfig
@@ -155,3 +158,26 @@ def test_a_budget_learns_from_what_it_has_time_for(monkeypatch, seconds, left_ou
 def test_a_sample_of_too_few_entities_is_told():
     with pytest.raises(SchemaError, match="expected at least 2 of the schema's classes"):
         Data.prepare(SCHEMA, some(300, 0), tiny_run(validation=0.9).with_train(entities=1))
+
+
+def test_of_a_large_table_only_a_sample_is_parsed(monkeypatch):
+    monkeypatch.setattr(data_module, "VALUES_PER_SECOND", 200)
+    monkeypatch.setattr(data_module, "MIN_SAMPLED", 10)
+    parsed = []
+    read_entities = data_module.spooled_readings
+    monkeypatch.setattr(
+        data_module,
+        "spooled_readings",
+        lambda schema, entities, folder: parsed.append(len(entities)) or read_entities(schema, entities, folder),
+    )
+    schema = Schema({name: replace(SCHEMA.classes[name], properties={("x",): Property(Number())}) for name in "AB"})
+    entities = [*some(2000, 0), *(Entity(f"b{n}", {"x": n}, ("B",)) for n in range(40)), Entity("c", {"x": 1}, ("C",))]
+    data = Data.prepare(schema, Spool(entities), tiny_run().with_train(seconds=1.0))
+    learnt = len(data.training) + len(data.validation)
+    assert parsed == [learnt]
+    assert learnt == pytest.approx(100, abs=40)
+    assert data.left_out == 2040 - learnt
+    assert sum(id.startswith("b") for id in (*data.training.ids, *data.validation.ids)) >= 10
+    linked = Data.prepare(SCHEMA, Spool(some(2000, 40)), tiny_run().with_train(seconds=1.0))
+    assert parsed[1] == 2040
+    assert linked.left_out > 1800
