@@ -31,7 +31,7 @@ from kbdisk.cli.summary import render_summary
 from kbdisk.completion.predict import GapPredictor
 from kbdisk.completion.sidecar import given_entities
 from kbdisk.completion.summary import Row, Summary, as_itself
-from kbdisk.data import Codec
+from kbdisk.data import Codec, spool
 from kbdisk.entity import Entity, at, is_gap, walk
 from kbdisk.evaluation.calibration import Calibration, Statement
 from kbdisk.schemas.composites.listed import Listed
@@ -805,10 +805,15 @@ def test_so_many_steps_are_trained_whatever_their_time(run, place, quick):
     assert train(8)[1]["facts"]["steps"] == 8
 
 
-def test_a_model_of_a_sample_is_used_again_and_every_entity_is_completed(run, place, quick, monkeypatch):
+@pytest.mark.parametrize("most_in_memory", [50, 50_000])
+def test_a_model_of_a_sample_is_used_again_and_every_entity_is_completed(
+    run, place, quick, monkeypatch, most_in_memory
+):
     write_points(200)
     monkeypatch.setattr(training_data, "VALUES_PER_SECOND", 0)
-    monkeypatch.setattr(training_data, "MIN_SAMPLED", 100)
+    monkeypatch.setattr(training_data, "READ_PER_SECOND", 0)
+    monkeypatch.setattr(training_data, "MIN_VALUES_SAMPLED", 150)
+    monkeypatch.setattr(spool, "MAX_ITEMS_IN_MEMORY", most_in_memory)
     options = ("points.jsonl", "--fill", "all", *SOON)
     status, _, err = run(*options, "--out", "done.jsonl")
     assert status == 0, err

@@ -55,6 +55,7 @@ from kbdisk.completion.summary import Summary
 from kbdisk.completion.trial import Calibrations, calibrations_of
 from kbdisk.completion.write import write_completions
 from kbdisk.data.scales import without_scales
+from kbdisk.data.spool import Spool
 from kbdisk.entity import Completion, Entity, Path, show
 from kbdisk.errors import CheckpointError, ConfigError, LoadError, WriteError, setting
 from kbdisk.evaluation.drift import Drift
@@ -75,7 +76,6 @@ from kbdisk.schemas.schema import Class, Schema
 from kbdisk.store.files import FORMAT, Files, read_config, refuse_kept_folder
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import Clock
-from kbdisk.training.data import must_read_all
 from kbdisk.training.lock import SUFFIX as LOCK
 from kbdisk.training.lock import refuse_busy, training_lock
 from kbdisk.training.run import Run
@@ -610,7 +610,7 @@ def _own_model(
         _remove_run(folder)
         report(f"using the model in {folder}")
         return kept.model, folder
-    if schema == full_schema and must_read_all(schema, loaded.entities):
+    if schema == full_schema and not isinstance(loaded.entities, Spool):
         loaded.readings(schema)  # both processes need them
     rules = rules_beside(full_schema, loaded, run)  # rules may fill text
     if len(loaded.entities) <= ENTITIES_PER_MIN_SECONDS:  # larger sources nearly always have something to learn

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from kbdisk.completion.sidecar import given_entities, sidecar_rows
 from kbdisk.data.graph import Graph, has_links
 from kbdisk.data.parse import Reading
-from kbdisk.data.spool import spooled, spooled_readings
+from kbdisk.data.spool import selected, spooled, spooled_readings
 from kbdisk.entity import Entity, Path, read_property, walk, with_values
 from kbdisk.errors import ConfigError, LoadError
 from kbdisk.inspection import is_class
@@ -61,6 +61,10 @@ class LoadedSource:
             if any(is_class(name, wanted_class) for name in entity.classes for wanted_class in wanted)
         )
         return replace(self, entities=spooled(entities))
+
+    def part(self, places: Sequence[int]) -> LoadedSource:
+        """Itself with the entities at some places alone."""
+        return replace(self, entities=selected(self.entities, places))
 
     @property
     def name(self) -> str:

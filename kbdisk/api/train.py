@@ -59,7 +59,7 @@ from kbdisk.store.files import refuse_output_path
 from kbdisk.store.folder import open_folder, save
 from kbdisk.training import checkpoint
 from kbdisk.training.clock import CALIBRATION, EVALUATION, Clock, Limits
-from kbdisk.training.data import Data, must_read_all
+from kbdisk.training.data import Data, part_with_time_for
 from kbdisk.training.distributed import ProcessEnded, Processes, device_here
 from kbdisk.training.lock import training_lock
 from kbdisk.training.loop import MIN_STEPS
@@ -151,17 +151,17 @@ def train(
         if start is not None and not is_continuable(start, loaded):
             problem = "expected a model of nearly the same entities, got one that lacks some. Train anew."
             raise ConfigError("start", problem)
+        part = part_with_time_for(known, loaded.entities, run) if start is None and run.train.members else None
+        learnt, left_out = (loaded, 0) if part is None else (loaded.part(part[0]), part[1])
     if not processes.is_first:
-        _train_networks_alone(known, loaded, run, torch_device, out, start, processes)
+        _train_networks_alone(known, learnt, run, torch_device, out, start, processes)
     if not run.train.members:
         return _train_links_alone(
             loaded, known, run, out, watch, resume, force, facts(torch_device, schema) | dict(notes or {}), clock
         )
-    reads_all = must_read_all(known, loaded.entities)
     if rules is None:
-        if reads_all:
-            loaded.readings(known)  # both processes need them
-        rules = rules_beside(known, loaded, run)
+        learnt.readings(known)  # both processes need them
+        rules = rules_beside(known, learnt, run)
     keep = None
     if out is not None:
         refuse_output_path(out, force)
@@ -170,7 +170,7 @@ def train(
         try:
             trained = fit(
                 replace(known, rules=None),  # the networks do not use rules
-                loaded.entities,
+                learnt.entities,
                 run,
                 torch_device,
                 watch,
@@ -181,8 +181,9 @@ def train(
                 start=None if start is None else start.trained,
                 clock=clock,
                 after=partial(limits_after_training, run, known, usable_processes(torch_device)),
-                readings=loaded.readings(known) if start is None and reads_all else None,
+                readings=learnt.readings(known) if start is None else None,
                 processes=processes,
+                left_out=left_out,
             )
         except ValueError as error:
             raise LoadError(loaded.name, f"{error}.") from None
@@ -193,10 +194,10 @@ def train(
         compared = sampled(record.validation, MAX_COMPARED, run.seed)
         asked = evaluation_sample(record.validation, run) + evaluation_sample(list(trained.reserved), run)
         wanted = {*compared, *asked}
-        by_id = {id: entity for entity in loaded.entities if (id := known.id_of(entity)) in wanted}
+        by_id = {id: entity for entity in learnt.entities if (id := known.id_of(entity)) in wanted}
         record.unlike_level = level_of(trained.schema, trained.codec, [by_id[id] for id in compared if id in by_id])
         sample = [by_id[id] for id in asked if id in by_id]
-        graph, scope = loaded.graph(trained.schema), scope_of(run)
+        graph, scope = learnt.graph(trained.schema), scope_of(run)
         if sample:
             seconds, report = clock.stage(EVALUATION, "evaluating")
             trained.record.quality = evaluate(
@@ -204,7 +205,7 @@ def train(
             )
             if clock.has_time_for(PRESENCE_TREES):
                 seconds, report = clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing)
-                trees = presence_trees_of(trained, loaded.known_as(trained.schema), graph, run, seconds, report)
+                trees = presence_trees_of(trained, learnt.known_as(trained.schema), graph, run, seconds, report)
                 trained.experts = trained.with_experts(presence_trees=trees).experts
             else:
                 clock.leave_out(PRESENCE_TREES)
@@ -214,7 +215,7 @@ def train(
         return_freed_memory()
         if clock.has_time_for(LINKS, sum(slot.count for slot in trained.codec.slots if slot.role == "value")):
             seconds, report = clock.stage(LINKS, EXPERTS[LINKS].doing)
-            readings = loaded.readings(trained.schema) if has_links(trained.schema) else ()
+            readings = learnt.readings(trained.schema) if has_links(trained.schema) else ()
             links = links_of(trained.schema, readings, run, seconds, report)
             trained.experts = trained.with_experts(link_factorization=links).experts
         else:

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kbdisk.schemas.schema import Schema
     from kbdisk.training.distributed import Processes
 
+MAX_CHECKED = 50_000  # entities whose values are checked against the schema
 PRESETS = ("fast", "default", "best", "links", "synthetic", "paper")
 MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
 
@@ -252,11 +254,14 @@ def _report_misfits(loaded: LoadedSource, schema: Schema | str | None, inference
     from kbdisk.schemas.schema import Schema
 
     if inference is not None:
-        lines = too_large_lines(inference.schema, loaded.readings(inference.schema), loaded.name)
+        opened = inference.schema
     else:
         assert schema is not None
         opened = schema if isinstance(schema, Schema) else Schema.read(schema)
-        lines = misfit_lines(opened, loaded.readings(opened), loaded.name)
+    are_few = len(loaded.entities) <= MAX_CHECKED
+    entities = loaded.readings(opened) if are_few else islice(loaded.entities, MAX_CHECKED)
+    name = loaded.name if are_few else f"{loaded.name} (its first {MAX_CHECKED:,} entities)"
+    lines = (misfit_lines if inference is None else too_large_lines)(opened, entities, name)
     for line in lines:
         say(line)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -29,12 +28,14 @@ from kbdisk.experts.base import Report, ignored
 from kbdisk.schemas.schema import Schema
 from kbdisk.training.reserve import without_reserved, without_slots
 from kbdisk.training.run import Run
-from kbdisk.training.split import MIN_SAMPLED, sampled_entities, split
+from kbdisk.training.split import sampled_entities, split
 from kbdisk.training.trained import Trained
 
 MIN_ENTITIES = 2  # entities of a training set
 CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that chains of links are fitted to
-VALUES_PER_SECOND = 8000  # of a time budget: values of entities that are learnt from and held out
+VALUES_PER_SECOND = 4000  # of a time budget: values of entities that are learnt from and held out
+MIN_VALUES_SAMPLED = 300_000  # that are learnt from in any case, if there are so many
+READ_PER_SECOND = 10_000  # of a time budget: values of entities with links that are read, as evidence at least
 MAX_SAMPLE = 0.8  # of the entities; where there is time for more, all are learnt from
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
@@ -48,7 +49,7 @@ class Data:
     validation: Tokens
     complete: Tokens | None = None  # training with its reserved values; None: none are reserved
     left_out: int = 0  # the number of entities that are neither learnt from nor held out
-    unread: int = 0  # the number of these that were not even parsed
+    unread: int = 0  # the number of these that are no evidence either, as the entities here are a part of the source
 
     @property
     def missing(self) -> int:
@@ -61,7 +62,7 @@ class Data:
 
     @property
     def times_read(self) -> float:
-        """How many times as many entities there are as were parsed."""
+        """How many times as many entities the source has as are here."""
         return self._times_learnt(self.left_out) / self._times_learnt(self.left_out - self.unread)
 
     def _times_learnt(self, others: int) -> float:
@@ -94,12 +95,9 @@ class Data:
         `readings` are those of the entities by the schema, if the caller has them; `folder` is for files of encoded entities.
         Training entities are evidence for validation entities, but not the other way round.
         """
-        unread = 0
-        if readings is None:
-            entities, unread = _with_time_for(schema, entities, run, folder)
-            readings = spooled_readings(schema, entities, folder)
+        readings = spooled_readings(schema, entities, folder) if readings is None else readings
         parts = split(schema, readings, 0 if held_out else run.train.validation, run.seed)
-        learnt = parts.sampled(_max_entities(len(parts), parts.values, run), run.seed)
+        learnt = parts.sampled(max_learnt(len(parts), parts.values, run), run.seed)
         if len(learnt.training) < MIN_ENTITIES:
             raise SchemaError("the entities", _too_few(schema, entities, len(learnt.training)))
         training: Sequence[Reading] = Selection(readings, parts.training)
@@ -130,8 +128,7 @@ class Data:
             without_reserved(complete, run.seed) if reserves else complete,
             codec.encode(validation, graph=known, folder=folder),
             complete if reserves else None,
-            left_out=unread + len(parts) - len(learnt),
-            unread=unread,
+            left_out=len(parts) - len(learnt),
         )
 
     @classmethod
@@ -153,30 +150,28 @@ class Data:
         )
 
 
-def must_read_all(schema: Schema, entities: Sequence[Entity]) -> bool:
-    """Whether a training reads all entities: those of a source with links, which are evidence, and of a source that is small enough."""
-    return has_links(schema) or not isinstance(entities, Spool)
+def part_with_time_for(schema: Schema, entities: Sequence[Entity], run: Run) -> tuple[list[int], int] | None:
+    """The places of the entities that a run has time to read and to learn from, and how many others there are; None: all.
+
+    The others are no evidence either. Where there is time, all entities of a source with links are read, as they are evidence.
+    """
+    if not isinstance(entities, Spool):
+        return None
+    per_second = READ_PER_SECOND if has_links(schema) else 0
+
+    def most(count: int, values: int) -> int:
+        seconds = run.train.seconds
+        return count if seconds is None or values <= per_second * seconds else max_learnt(count, values, run)
+
+    return sampled_entities(schema, entities, most, run.seed)
 
 
-def _with_time_for(
-    schema: Schema, entities: Sequence[Entity], run: Run, folder: FilePath | None
-) -> tuple[Sequence[Entity], int]:
-    """The entities that a run has time for, where it need not read all of them; and how many it leaves out."""
-    if must_read_all(schema, entities):
-        return entities, 0
-    sample = sampled_entities(schema, entities, partial(_max_entities, run=run), run.seed)
-    if sample is None:
-        return entities, 0
-    places, left_out = sample
-    return selected(entities, places, folder), left_out
-
-
-def _max_entities(count: int, values: int, run: Run) -> int:
+def max_learnt(count: int, values: int, run: Run) -> int:
     """Of so many entities with so many values, those that a run learns from and holds out: all, where a budget leaves few of them out."""
     if run.train.entities is not None or run.train.seconds is None:
         return run.train.entities or count
-    share = VALUES_PER_SECOND * run.train.seconds / max(values, 1)
-    return count if share > MAX_SAMPLE else max(int(share * count), MIN_SAMPLED)
+    share = max(VALUES_PER_SECOND * run.train.seconds, MIN_VALUES_SAMPLED) / max(values, 1)
+    return count if share > MAX_SAMPLE else int(share * count)
 
 
 def _too_few(schema: Schema, entities: Sequence[Entity], usable: int) -> str:

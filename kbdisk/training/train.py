@@ -75,10 +75,12 @@ def train(
     after: Callable[[Data], Mapping[str, Limits]] | None = None,
     readings: Sequence[Reading] | None = None,
     processes: Processes = Processes(),  # noqa: B008 - it is frozen
+    left_out: int = 0,
 ) -> Trained:
     """A model of the entities. The validation entities are those `held_out`, or else a share of the entities.
 
-    `readings` are those of the entities by the schema, if the caller has them.
+    `readings` are those of the entities by the schema, if the caller has them. `left_out` is the number of other entities that the
+    source has.
 
     Its networks continue from those of `start`, a model of an earlier state of the same entities, with its codec, settings and
     validation entities.
@@ -100,6 +102,7 @@ def train(
             data = Data.prepare(
                 schema, entities, run, held_out, partial(_report_chains, watch, begun), readings, beside
             )
+            data = replace(data, left_out=data.left_out + left_out, unread=left_out)
             asked, run = run, fit_sizes(run, data)
         else:
             data = Data.continuing(start, entities, beside)

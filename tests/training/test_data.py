@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from models import phones, tiny, tiny_run
@@ -19,7 +17,7 @@ from kbdisk.schemas.property import Property
 from kbdisk.schemas.schema import Class, Schema
 from kbdisk.training import data as data_module
 from kbdisk.training.clock import CALIBRATION, EVALUATION
-from kbdisk.training.data import Data
+from kbdisk.training.data import Data, part_with_time_for
 from kbdisk.training.run import Run
 
 SCHEMA = Schema(
@@ -145,10 +143,16 @@ def test_a_run_learns_from_a_sample_of_the_entities_and_all_are_evidence():
     assert int((data.training.slot == of_link).sum()) == in_sample
 
 
-@pytest.mark.parametrize(("seconds", "left_out"), [(1.0, True), (10.0, False)])
-def test_a_budget_learns_from_what_it_has_time_for(monkeypatch, seconds, left_out):
-    monkeypatch.setattr(data_module, "VALUES_PER_SECOND", 200)
-    monkeypatch.setattr(data_module, "MIN_SAMPLED", 10)
+@pytest.fixture
+def little_time(monkeypatch):
+    """A second has time for 400 values, and for reading 1,000."""
+    monkeypatch.setattr(data_module, "VALUES_PER_SECOND", 400)
+    monkeypatch.setattr(data_module, "MIN_VALUES_SAMPLED", 0)
+    monkeypatch.setattr(data_module, "READ_PER_SECOND", 1000)
+
+
+@pytest.mark.parametrize(("seconds", "left_out"), [(0.5, True), (10.0, False)])
+def test_a_budget_learns_from_what_it_has_time_for(little_time, seconds, left_out):
     data = Data.prepare(SCHEMA, some(300, 0), tiny_run().with_train(seconds=seconds))
     assert bool(data.left_out) == left_out
     if left_out:
@@ -160,24 +164,28 @@ def test_a_sample_of_too_few_entities_is_told():
         Data.prepare(SCHEMA, some(300, 0), tiny_run(validation=0.9).with_train(entities=1))
 
 
-def test_of_a_large_table_only_a_sample_is_parsed(monkeypatch):
-    monkeypatch.setattr(data_module, "VALUES_PER_SECOND", 200)
-    monkeypatch.setattr(data_module, "MIN_SAMPLED", 10)
-    parsed = []
-    read_entities = data_module.spooled_readings
-    monkeypatch.setattr(
-        data_module,
-        "spooled_readings",
-        lambda schema, entities, folder: parsed.append(len(entities)) or read_entities(schema, entities, folder),
-    )
-    schema = Schema({name: replace(SCHEMA.classes[name], properties={("x",): Property(Number())}) for name in "AB"})
-    entities = [*some(2000, 0), *(Entity(f"b{n}", {"x": n}, ("B",)) for n in range(40)), Entity("c", {"x": 1}, ("C",))]
-    data = Data.prepare(schema, Spool(entities), tiny_run().with_train(seconds=1.0))
-    learnt = len(data.training) + len(data.validation)
-    assert parsed == [learnt]
-    assert learnt == pytest.approx(100, abs=40)
-    assert data.left_out == 2040 - learnt
-    assert sum(id.startswith("b") for id in (*data.training.ids, *data.validation.ids)) >= 10
-    linked = Data.prepare(SCHEMA, Spool(some(2000, 40)), tiny_run().with_train(seconds=1.0))
-    assert parsed[1] == 2040
-    assert linked.left_out > 1800
+@pytest.mark.parametrize(
+    ("b", "seconds", "learnt"),
+    [
+        (0, 0.5, 100),  # of a table a sample is read
+        (0, 5.0, 400),
+        (100, 0.5, 100),  # with links a sample, too, where there is no time to read all values as evidence
+        (100, 0.8, None),
+    ],
+)
+def test_a_part_of_a_large_source_is_read_where_there_is_no_time_for_all(little_time, b, seconds, learnt):
+    schema = SCHEMA if b else Schema({"A": SCHEMA.classes["A"]})
+    entities, run = some(400 - b, b), tiny_run().with_train(seconds=seconds)
+    assert part_with_time_for(schema, entities, run) is None
+    part = part_with_time_for(schema, Spool([*entities, Entity("c", {"x": 1}, ("C",))]), run)
+    if part is None:
+        assert learnt in (None, 400)
+    else:
+        places, left_out = part
+        assert len(places) == pytest.approx(learnt, abs=40)
+        assert left_out == 400 - len(places)
+        assert 400 not in places
+
+
+def test_a_run_by_steps_reads_all(little_time):
+    assert part_with_time_for(SCHEMA, Spool(some(400, 0)), tiny_run()) is None
