@@ -124,7 +124,7 @@ class Clock:
             return
         if self.fills is not None:
             self.filling = min(self._seconds_of_filling(), MAX_FILLING_SHARE * self.left)
-        self.passes = PASSES_FACTOR * self.times_read * (self.set_up - self.read)
+        self.passes = PASSES_FACTOR * (self.set_up - self.read)
         self.extension = max(min(MIN_MODEL_SHARE * budget, MOST_EXTENDED) - self._unextended, 0.0)
         self.planned = self._planned_after(1.0)
         self.for_training = max(self.left - sum(self.planned.values()), 0.0)
