@@ -1,6 +1,7 @@
 """CTGAN: a conditional generative adversarial network of rows (package ctgan). Runs in an environment of its own.
 
-Time decides the number of epochs, by what the first ones take; without a limit it is the package's default.
+Time decides the number of epochs, by what the first ones take, up to the most steps with which TabDDPM's paper trains its rivals;
+without a limit it is the package's default.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from ctgan import CTGAN
 
 from benchmarks.peers.exchange import Clock, Request, Settings, serve, set_threads
 
-EPOCHS = 300  # the package's default, and the most
+EPOCHS = 300  # the package's default
+BATCH = 500  # likewise, rows
+MAX_STEPS = 30_000
 TRAINING_SHARE = 0.8  # of the time
 BLOCK = 50_000  # rows that are drawn at once
 
@@ -37,7 +40,8 @@ def sample_from(
             took.append(clock.elapsed - before)
         an_epoch, start = max(took[1] - took[0], 1e-3), max(2 * took[0] - took[1], 0.0)
         left = TRAINING_SHARE * clock.limit - clock.elapsed - start
-        epochs = max(1, min(EPOCHS, int(left / an_epoch)))
+        most = max(EPOCHS, MAX_STEPS * BATCH // len(table))
+        epochs = max(1, min(most, int(left / an_epoch)))
     model = _fitted(network, epochs, request, table)
     clock.end_fit()
     blocks = [

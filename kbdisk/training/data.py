@@ -7,6 +7,7 @@ S slots
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
@@ -35,6 +36,7 @@ MIN_ENTITIES = 2  # entities of a training set
 CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that chains of links are fitted to
 VALUES_PER_SECOND = 4000  # of a time budget: values of entities that are learnt from and held out
 MIN_VALUES_SAMPLED = 300_000  # that are learnt from in any case, if there are so many
+MAX_VALUES_OF_PART = 1_000_000  # that are learnt from where others are not read: memory grows with them
 READ_PER_SECOND = 10_000  # of a time budget: values of entities with links that are read, as evidence at least
 MAX_SAMPLE = 0.8  # of the entities; where there is time for more, all are learnt from
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
@@ -161,16 +163,21 @@ def part_with_time_for(schema: Schema, entities: Sequence[Entity], run: Run) -> 
 
     def most(count: int, values: int) -> int:
         seconds = run.train.seconds
-        return count if seconds is None or values <= per_second * seconds else max_learnt(count, values, run)
+        if seconds is None or values <= per_second * seconds:
+            return count
+        return max_learnt(count, values, run, MAX_VALUES_OF_PART)
 
     return sampled_entities(schema, entities, most, run.seed)
 
 
-def max_learnt(count: int, values: int, run: Run) -> int:
-    """Of so many entities with so many values, those that a run learns from and holds out: all, where a budget leaves few of them out."""
+def max_learnt(count: int, values: int, run: Run, most: float = math.inf) -> int:
+    """Of so many entities with so many values, those that a run learns from and holds out: all, where a budget leaves few of them out.
+
+    They have at most so many values, unless the run says how many entities they are.
+    """
     if run.train.entities is not None or run.train.seconds is None:
         return run.train.entities or count
-    share = max(VALUES_PER_SECOND * run.train.seconds, MIN_VALUES_SAMPLED) / max(values, 1)
+    share = min(max(VALUES_PER_SECOND * run.train.seconds, MIN_VALUES_SAMPLED), most) / max(values, 1)
     return count if share > MAX_SAMPLE else int(share * count)
 
 
