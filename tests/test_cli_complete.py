@@ -813,6 +813,7 @@ def test_a_model_of_a_sample_is_used_again_and_every_entity_is_completed(
     monkeypatch.setattr(training_data, "VALUES_PER_SECOND", 0)
     monkeypatch.setattr(training_data, "READ_PER_SECOND", 0)
     monkeypatch.setattr(training_data, "MIN_VALUES_SAMPLED", 150)
+    monkeypatch.setattr(training_data, "MIN_LEARNT", 10)
     monkeypatch.setattr(spool, "MAX_ITEMS_IN_MEMORY", most_in_memory)
     options = ("points.jsonl", "--fill", "all", *SOON)
     status, _, err = run(*options, "--out", "done.jsonl")
@@ -820,7 +821,7 @@ def test_a_model_of_a_sample_is_used_again_and_every_entity_is_completed(
     [line] = [line for line in err.splitlines() if line.startswith("learns from ")]
     learnt = int(line.removeprefix("learns from ").split()[0])
     assert 50 < learnt < 150
-    assert line == f"learns from {learnt} of 200 entities. A longer budget has time for more"
+    assert line == f"learns from {learnt} of 200 entities, a sample that there is time for"
     config = json.loads(Path("points.jsonl.kbdisk/config.json").read_text())
     assert config["facts"]["left_out"] == 200 - learnt
     assert f"{200 - learnt} left out" in Path("points.jsonl.kbdisk/README.md").read_text()

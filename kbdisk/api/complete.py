@@ -749,7 +749,8 @@ def _kept_model(
         return None
     ids = {model.schema.id_of(entity) for entity in loaded.entities if model.schema.class_of(entity)}
     known = {*model.record.training, *model.record.validation}
-    if same_source and known <= ids and len(ids) == len(known) + model.record.facts.get("left_out", 0):
+    is_sampled = "left_out" in model.record.facts
+    if same_source and (known <= ids if is_sampled else known == ids):
         return KeptModel(model, is_current=True)
     return KeptModel(model, is_current=False) if is_continuable(model, loaded) else None
 

@@ -47,7 +47,7 @@ class LoadedSource:
         if isinstance(knowledge, LoadedSource):
             return knowledge
         kbs = tuple(sources_of(knowledge))
-        return cls(kbs, _merged(kbs) if len(kbs) > 1 else spooled(given_entities(kbs[0])))
+        return cls(kbs, spooled(_merged(kbs) if len(kbs) > 1 else given_entities(kbs[0])))
 
     def of_classes(self, wanted: Collection[str]) -> LoadedSource:
         """Itself with the entities of the wanted classes alone; with all where none are named."""

@@ -28,7 +28,7 @@ from kbdisk.completion.trial import outcomes_of
 from kbdisk.data import Codec
 from kbdisk.data.dataset import random_sample
 from kbdisk.data.graph import Graph, has_links
-from kbdisk.data.parse import Reading
+from kbdisk.data.parse import Reading, read_all
 from kbdisk.data.scales import with_scales
 from kbdisk.data.spool import Selection
 from kbdisk.data.superclasses import hierarchy_of
@@ -149,7 +149,8 @@ def train(
         refuse_strangers(known, loaded.name, loaded.entities)
         _refuse_single_entity(loaded)
         if start is not None and not is_continuable(start, loaded):
-            problem = "expected a model of nearly the same entities, got one that lacks some. Train anew."
+            lacks = "is of a sample of them" if "left_out" in start.record.facts else "lacks some"
+            problem = f"expected a model of nearly the same entities, got one that {lacks}. Train anew."
             raise ConfigError("start", problem)
         part = part_with_time_for(known, loaded.entities, run) if start is None and run.train.members else None
         learnt, left_out = (loaded, 0) if part is None else (loaded.part(part[0]), part[1])
@@ -385,7 +386,7 @@ def presence_trees_of(
     max_entities = config.entities if seconds is None else min(config.entities, int(ENCODED_PER_SECOND * seconds))
     drawn = set(sampled(trained.record.training, max_entities, run.seed))
     ids = (other.id if isinstance(other, Reading) else trained.schema.id_of(other) for other in entities)
-    sample = [other for other, id in zip(entities, ids, strict=True) if id in drawn]
+    sample = list(read_all(trained.schema, (other for other, id in zip(entities, ids, strict=True) if id in drawn)))
     if not sample:
         return None
     fitted = presence_trees.fit(
@@ -408,7 +409,7 @@ def links_of(
     report: Report,
     steps: int | None = None,
 ) -> LinkPredictor | None:
-    """A predictor of links, fitted to the links of all entities, by some steps at most; None where there are too few, or none are wanted."""
+    """A predictor of links, fitted to the links of these entities, by some steps at most; None where there are too few, or none are wanted."""
     config = run.experts[LINKS]
     if not config.share or not has_links(schema):
         return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kbdisk.cli import screen
-from kbdisk.cli.drift import misfit_lines, too_large_lines
+from kbdisk.cli.drift import checked_entities, misfit_lines, too_large_lines
 from kbdisk.cli.options import (
     device_option,
     loading_options,
@@ -428,7 +428,7 @@ class Job:
             classes=options["classes"] or (),
             explicit=any(options[name] is not None for name in TRAINING),
         )
-        for line in misfit_lines(schema, loaded.entities, loaded.name) if schema else ():
+        for line in misfit_lines(schema, *checked_entities(loaded, schema)) if schema else ():
             self.say(line)
         self.clock = Clock(self.begun, fills=options["fill"], report=self.say)
         with show_training(self.quiet, options["verbose"]) as watch:
@@ -441,7 +441,8 @@ class Job:
                 keep=not options["dry_run"],
                 clock=self.clock,
             )
-        for line in too_large_lines(modelled.model.schema, loaded.entities, loaded.name) if not schema else ():
+        own_schema = modelled.model.schema
+        for line in too_large_lines(own_schema, *checked_entities(loaded, own_schema)) if not schema else ():
             self.say(line)
         return modelled
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from kbdisk.cli.tables import GAP, build_table, counted, given_number_text, valu
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kbdisk.api.source import LoadedSource
     from kbdisk.data.parse import Reading
     from kbdisk.entity import Entity
     from kbdisk.evaluation.drift import Drift, Row
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 TITLE = "unlike what the model learnt from"
 MAX_ROWS_SHOWN, MAX_MISFIT_LINES = 12, 5
+MAX_CHECKED = 50_000  # entities whose values are checked against a schema
 MAX_EXAMPLE_LENGTH = 18  # characters of an example in the table
 SINGULAR, PLURAL = ("value", "does not fit", "it is"), ("values", "do not fit", "they are")
 
@@ -44,6 +47,13 @@ def show_drift(console: Console, drift: Drift) -> None:
     if len(rows) > MAX_ROWS_SHOWN:
         more = counted(len(rows) - MAX_ROWS_SHOWN, "more row", "more rows")
         console.print(Text(f"and {more}: --json has them", "dim"), soft_wrap=True)
+
+
+def checked_entities(loaded: LoadedSource, schema: Schema) -> tuple[Iterable[Entity | Reading], str]:
+    """The entities whose values are checked against a schema, the first of a large source, and what lines about them call it."""
+    if len(loaded.entities) <= MAX_CHECKED:
+        return loaded.readings(schema), loaded.name
+    return islice(loaded.entities, MAX_CHECKED), f"{loaded.name} (its first {MAX_CHECKED:,} entities)"
 
 
 def misfit_lines(schema: Schema, entities: Iterable[Entity | Reading], source: str) -> Iterator[str]:

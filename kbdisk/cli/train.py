@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import rich_click as click
 from rich.text import Text
 
 from kbdisk.cli import screen
-from kbdisk.cli.drift import misfit_lines, too_large_lines
+from kbdisk.cli.drift import checked_entities, misfit_lines, too_large_lines
 from kbdisk.cli.options import (
     device_option,
     open_sources,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from kbdisk.schemas.schema import Schema
     from kbdisk.training.distributed import Processes
 
-MAX_CHECKED = 50_000  # entities whose values are checked against the schema
 PRESETS = ("fast", "default", "best", "links", "synthetic", "paper")
 MAX_SHOWN = 10  # paths left out of a schema, or errors skipped
 
@@ -258,10 +256,7 @@ def _report_misfits(loaded: LoadedSource, schema: Schema | str | None, inference
     else:
         assert schema is not None
         opened = schema if isinstance(schema, Schema) else Schema.read(schema)
-    are_few = len(loaded.entities) <= MAX_CHECKED
-    entities = loaded.readings(opened) if are_few else islice(loaded.entities, MAX_CHECKED)
-    name = loaded.name if are_few else f"{loaded.name} (its first {MAX_CHECKED:,} entities)"
-    lines = (misfit_lines if inference is None else too_large_lines)(opened, entities, name)
+    lines = (misfit_lines if inference is None else too_large_lines)(opened, *checked_entities(loaded, opened))
     for line in lines:
         say(line)
 

@@ -7,7 +7,7 @@ columns: those of all entities at one path.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -194,10 +194,6 @@ class Graph:
         """The number of nodes."""
         return len(self._nodes)
 
-    def entities(self) -> Iterator[str]:
-        """The ids of all entities, in the order of their nodes."""
-        return (id for id, number in zip(self._nodes, self._class_of, strict=True) if number != NO_ENTITY)
-
     def values(self, nodes: NDArray[np.int64], path: Path) -> Sequence[Any]:
         """The values at a path of some nodes, which have one."""
         return self._columns[path].values(nodes)
@@ -309,7 +305,7 @@ def _relations(
     paths: Sequence[Path],
     classes: Sequence[str],
 ) -> tuple[NDArray[np.int64], tuple[tuple[str, Path], ...]]:
-    """The relation of each link, and the class and pattern of each relation, in the order of `Graph.edges`.
+    """The relation of each link, and the class and pattern of each relation, in the order in which the nodes have their links.
 
     A key is the number of the source's class times the number of paths, plus that of the path.
     """

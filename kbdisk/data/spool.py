@@ -12,7 +12,6 @@ no reading passes between processes.
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import pickle
 import weakref
@@ -235,15 +234,13 @@ class _Files:
         self._numbers: dict[int, int] = {} if like is None else dict(like._numbers)  # of these, by their identity
         self._size = 0  # of the file of this process
         self._process, self._own = os.getpid(), 0  # this process, and the number of its file
-        self._owned = multiprocessing.get_context("fork").Value("i", 0) if processes > 1 else None
+        self._turns = _numbers_to_take(self, processes) if processes > 1 else None
 
     def own_one(self) -> None:
         """Take a file for this process, if it was forked since it had one."""
-        if os.getpid() == self._process or self._owned is None:
+        if os.getpid() == self._process or self._turns is None:
             return
-        with self._owned.get_lock():
-            self._owned.value += 1
-            self._own = self._owned.value
+        [self._own] = os.read(self._turns, 1)
         self._process, self._size = os.getpid(), 0
 
     def append(self, block: Sequence[Any]) -> _Place:
@@ -257,6 +254,7 @@ class _Files:
             raise ValueError("expected plain values, got an object that is not written")
         start, file = self._size, self._files[self._own]
         with disk_errors(self._folder):
+            file.seek(start)  # after a failure the file may be longer
             file.write(pickled.getbuffer())
             file.flush()
         self._size += len(pickled.getbuffer())
@@ -276,6 +274,15 @@ class _Files:
             return os.pread(file.fileno(), size, place.start)
         file.seek(place.start)
         return file.read(size)
+
+
+def _numbers_to_take(files: _Files, processes: int) -> int:
+    """A pipe from which each forked process reads the number of its file, from 1 on."""
+    turns, write_end = os.pipe()
+    weakref.finalize(files, os.close, turns)
+    os.write(write_end, bytes(range(1, processes + 1)))
+    os.close(write_end)
+    return turns
 
 
 class _Blocks(Generic[Item]):

@@ -435,6 +435,9 @@ class SourcePartition:
     trained_on: list[Entity]
     new: list[Entity]  # in neither part of the training data
     without_class: list[Entity]  # the schema has no class for them
+    is_sampled: bool = (
+        False  # whether the model learnt from a sample of this very source: then the new ones are the others
+    )
 
     @classmethod
     def of(cls, trained: Trained, entities: Collection[Entity], is_same_source: bool = True) -> SourcePartition:
@@ -444,7 +447,7 @@ class SourcePartition:
         """
         schema, record = trained.schema, trained.record
         held_out, known = set(record.validation), set(record.training)
-        partition = cls([], [], [], [])
+        partition = cls([], [], [], [], is_same_source and "left_out" in record.facts)
         for entity in entities:
             if schema.class_of(entity) is None:
                 partition.without_class.append(entity)
@@ -465,7 +468,9 @@ class SourcePartition:
 
     @property
     def fair(self) -> list[Entity]:
-        """The entities that the model was not trained on; all entities if it was trained on all."""
+        """The entities that the model was not trained on; all entities if it was trained on all. Held-out ones stand for a whole sampled source."""
+        if self.is_sampled and self.held_out:
+            return self.held_out
         return [*self.held_out, *self.new] or self.trained_on
 
 

@@ -199,7 +199,8 @@ class SourceStyles:
 
     @cached_property
     def _of_all(self) -> Styles:
-        return Styles.learn(self.schema, self.entities, MAX_OBSERVED_VALUES)
+        most = MAX_OBSERVED_OF_ALL if isinstance(self.entities, list) else MAX_OBSERVED_VALUES
+        return Styles.learn(self.schema, self.entities, most)
 
     @cached_property
     def _entities_of(self) -> Mapping[str, Sequence[Entity]]:

@@ -4,7 +4,7 @@ The budget bounds all of a job: reading, training, measuring the model and, in a
 takes as long as it takes. What then is left is planned:
 
     filling    gaps, in a completion: in proportion to the time of setting up after the source was read, as both look at every
-               value. Where every gap gets a value, each gap adds to it
+               value; where a part of it was read, to what all would have taken. Where every gap gets a value, each gap adds to it
     the model  networks, the experts and their weights; then entities are read again, in proportion to setting up
     after it   evaluation, trees of presence, calibration, links
 
@@ -89,7 +89,9 @@ class Clock:
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # planned seconds of filling
         self.gaps, self.processes, self.seconds_of_gap = 0, 1, SECONDS_OF_GAP
-        self.times_read = 1.0  # how many times as many entities are filled as were parsed before training
+        self.unread = (
+            0.0  # seconds that preparing the other entities would have taken, where only a part of the source was read
+        )
         self.passes = 0.0  # planned seconds between training and measuring the model, in which entities are read again
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began
@@ -111,13 +113,13 @@ class Clock:
         gaps: int = 0,
         after: Mapping[str, Limits] | None = None,
         processes: int = 1,
-        times_read: float = 1.0,
+        unread: float = 0.0,
     ) -> None:
         """Plan the time that is left when training begins, with so many `gaps` to fill after it by so many processes.
 
-        There are `times_read` as many entities as were parsed.
+        Preparing the entities that are filled and were not read would have taken `unread` seconds more.
         """
-        self.times_read = times_read
+        self.unread = unread
         self.watch, self.budget, self.after, self.set_up = watch, budget, after or {}, self.spent
         self.gaps, self.processes = gaps, processes
         if budget is None:
@@ -141,7 +143,7 @@ class Clock:
     def _seconds_of_filling(self) -> float:
         share = SERIAL_SHARE + (1 - SERIAL_SHARE) / self.processes
         for_gaps = self.seconds_of_gap * share * self.gaps if self.fills == "all" else 0.0
-        return FILLING_FACTOR * self.times_read * (self.set_up - self.read) + for_gaps
+        return FILLING_FACTOR * (self.set_up - self.read + self.unread) + for_gaps
 
     def _plan_line(self) -> str:
         stages = [f"{self.set_up:,.0f} s before training", f"{self.for_training:,.0f} s of training"]

@@ -1,6 +1,7 @@
 """The data of a run: the training and validation split, the fitted codec, and both sides encoded.
 
-Of more entities than a time budget has time for, a sample of each class is learnt from; all that are not held out are evidence.
+Of more entities than a time budget has time for, a sample of each class is learnt from. The others of the training side are evidence,
+if there is time to read them.
 
 S slots
 """
@@ -36,8 +37,13 @@ MIN_ENTITIES = 2  # entities of a training set
 CHAIN_GROUPS_PER_SECOND = 120_000  # of a time budget: groups of far ends that chains of links are fitted to
 VALUES_PER_SECOND = 4000  # of a time budget: values of entities that are learnt from and held out
 MIN_VALUES_SAMPLED = 300_000  # that are learnt from in any case, if there are so many
-MAX_VALUES_OF_PART = 1_000_000  # that are learnt from where others are not read: memory grows with them
-READ_PER_SECOND = 10_000  # of a time budget: values of entities with links that are read, as evidence at least
+READ_PER_SECOND = (
+    10_000  # of a time budget: values up to which all entities of a source with links are read, as evidence
+)
+MAX_LINKED_VALUES = (
+    1_000_000  # that are learnt from where others are not read: each target of a link has vectors in memory
+)
+MIN_LEARNT = 1000  # entities, however many values each has
 MAX_SAMPLE = 0.8  # of the entities; where there is time for more, all are learnt from
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names
 
@@ -112,7 +118,9 @@ class Data:
             finder.note(entity)
         schema, training, validation = with_scales(schema, training, validation, folder)
         known = Graph.read(schema, training)
-        if len(learnt.training) < len(parts.training):
+        if len(learnt.training) < len(parts.training) and isinstance(training, Selection):
+            training = selected(readings, learnt.training, folder)
+        elif len(learnt.training) < len(parts.training):  # they were read again
             training = selected(training, np.searchsorted(parts.training, learnt.training).tolist(), folder)
         chain_search = ChainSearch(
             None if run.train.seconds is None else int(CHAIN_GROUPS_PER_SECOND * run.train.seconds), report
@@ -157,15 +165,15 @@ def part_with_time_for(schema: Schema, entities: Sequence[Entity], run: Run) -> 
 
     The others are no evidence either. Where there is time, all entities of a source with links are read, as they are evidence.
     """
-    if not isinstance(entities, Spool):
+    seconds = run.train.seconds
+    if seconds is None or not isinstance(entities, Spool):
         return None
-    per_second = READ_PER_SECOND if has_links(schema) else 0
+    is_linked = has_links(schema)
 
     def most(count: int, values: int) -> int:
-        seconds = run.train.seconds
-        if seconds is None or values <= per_second * seconds:
+        if is_linked and values <= READ_PER_SECOND * seconds:
             return count
-        return max_learnt(count, values, run, MAX_VALUES_OF_PART)
+        return max_learnt(count, values, run, MAX_LINKED_VALUES if is_linked else math.inf)
 
     return sampled_entities(schema, entities, most, run.seed)
 
@@ -178,7 +186,7 @@ def max_learnt(count: int, values: int, run: Run, most: float = math.inf) -> int
     if run.train.entities is not None or run.train.seconds is None:
         return run.train.entities or count
     share = min(max(VALUES_PER_SECOND * run.train.seconds, MIN_VALUES_SAMPLED), most) / max(values, 1)
-    return count if share > MAX_SAMPLE else int(share * count)
+    return count if share > MAX_SAMPLE else max(int(share * count), MIN_LEARNT)
 
 
 def _too_few(schema: Schema, entities: Sequence[Entity], usable: int) -> str:

@@ -107,8 +107,10 @@ def train(
         else:
             data = Data.continuing(start, entities, beside)
             asked, run = run, start.run
+    prepared = time.monotonic() - begun
     if data.left_out and clock.report is not None:
-        clock.report(_sample_line(data, run))
+        learnt = len(data.training) + len(data.validation)
+        clock.report(f"learns from {learnt:,} of {learnt + data.left_out:,} entities, a sample that there is time for")
     if processes.is_first:
         _load_experts(run, data)  # before the rest of the time is shared
     return_freed_memory()
@@ -120,7 +122,8 @@ def train(
             _train_beside_first(data, device, starts, checkpoint is not None, processes)
         raise ProcessEnded(0)
     limits = None if after is None else after(data)
-    clock.start(run.train.seconds, watch, data.missing, limits, usable_processes(device), data.times_read)
+    seconds_unread = prepared * (data.times_read - 1)
+    clock.start(run.train.seconds, watch, data.missing, limits, usable_processes(device), seconds_unread)
     clock.plan(run)
     keeping = Keeping(checkpoint, source or {}, resume, force, processes)
     experts = Experts(run, data, device, clock)
@@ -179,13 +182,6 @@ def _refuse_other_data(data: Data, processes: Processes) -> None:
                     "expected the entities of process 0, got others. Give all the same source, and the same version."
                 )
                 raise TrainingError(f"process {rank}", problem)
-
-
-def _sample_line(data: Data, run: Run) -> str:
-    """The line that says how many of the entities are learnt from."""
-    learnt = len(data.training) + len(data.validation)
-    advice = ". A longer budget has time for more" if run.train.entities is None else ""
-    return f"learns from {learnt:,} of {learnt + data.left_out:,} entities{advice}"
 
 
 def _train_beside_first(
