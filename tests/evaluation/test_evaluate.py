@@ -331,6 +331,17 @@ def test_entities_are_sorted_by_what_the_model_knows_of_them(handsets):
     assert SourcePartition.of(trained, known).fair == known
 
 
+def test_held_out_entities_stand_for_those_that_a_model_of_a_sample_left_out(handsets):
+    trained, entities = handsets
+    new = Entity("new", {"oem": "Nokia"}, ("Phone",))
+    facts = {**trained.record.facts, "left_out": 1}
+    sampled = replace(trained, record=replace(trained.record, facts=facts))
+    sides = SourcePartition.of(sampled, [*entities, new])
+    assert sides.new == [new]
+    assert sides.fair == sides.held_out
+    assert new in SourcePartition.of(sampled, [*entities, new], is_same_source=False).fair
+
+
 def test_an_id_that_is_a_place_in_another_source_says_nothing(handsets):
     trained, _ = handsets
     trained = replace(trained, record=replace(trained.record, training=["1", "a"], validation=[]))
