@@ -97,7 +97,7 @@ class LoadedSource:
     def _are_read_by(self, schema: Schema) -> bool:
         return bool(self._readings) and self._readings[0][0] == replace(schema, rules=None)
 
-    def known_as(self, schema: Schema) -> Sequence[Entity | Reading]:
+    def readings_or_entities(self, schema: Schema) -> Sequence[Entity | Reading]:
         """The readings by a schema, if there are any yet, or else the entities."""
         return self.readings(schema) if self._are_read_by(schema) else self.entities
 

@@ -206,7 +206,9 @@ def train(
             )
             if clock.has_time_for(PRESENCE_TREES):
                 seconds, report = clock.stage(PRESENCE_TREES, EXPERTS[PRESENCE_TREES].doing)
-                trees = presence_trees_of(trained, learnt.known_as(trained.schema), graph, run, seconds, report)
+                trees = presence_trees_of(
+                    trained, learnt.readings_or_entities(trained.schema), graph, run, seconds, report
+                )
                 trained.experts = trained.with_experts(presence_trees=trees).experts
             else:
                 clock.leave_out(PRESENCE_TREES)
@@ -315,7 +317,7 @@ def is_continuable(model: Model, loaded: LoadedSource) -> bool:
 def rules_beside(schema: Schema, loaded: LoadedSource, run: Run) -> Callable[[], tuple[Rule, ...]]:
     """Begin the search for rules in another process; the returned function waits for the rules."""
     processes = usable_processes() if schema.rules is None else 1
-    return in_background(lambda: rules_of(schema, loaded.known_as(schema), run), processes)
+    return in_background(lambda: rules_of(schema, loaded.readings_or_entities(schema), run), processes)
 
 
 def rules_of(schema: Schema, entities: Sequence[Entity | Reading], run: Run) -> tuple[Rule, ...]:

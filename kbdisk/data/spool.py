@@ -161,25 +161,23 @@ class Selection(Sequence[Item]):
     """Some items of a sequence, by their places."""
 
     def __init__(self, items: Sequence[Item], places: Sequence[int]) -> None:
-        self._items, self._places = items, array("q", places)
+        self.items, self.places = items, array("q", places)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     @overload
     def __getitem__(self, place: int) -> Item: ...
     @overload
     def __getitem__(self, place: slice) -> Selection[Item]: ...
     def __getitem__(self, place: int | slice) -> Item | Selection[Item]:
-        return (
-            Selection(self._items, self._places[place])
-            if isinstance(place, slice)
-            else self._items[self._places[place]]
-        )
+        return Selection(self.items, self.places[place]) if isinstance(place, slice) else self.items[self.places[place]]
 
 
 def selected(items: Sequence[Item], places: Sequence[int], folder: FilePath | None = None) -> Sequence[Item]:
     """Some items of a sequence; of a spool a sequence of their own, as a pass over a few of its items reads all blocks."""
+    if isinstance(items, Selection):
+        return selected(items.items, [items.places[place] for place in places], folder)
     selection = Selection(items, places)
     return spooled(selection, folder) if isinstance(items, Spool) else selection
 
@@ -216,7 +214,7 @@ class _Parser:
 
     def __call__(self, numbers: range) -> list[_Written]:
         """Where the readings of some blocks are."""
-        self._files.own_one()
+        self._files.take_file()
         readings = (list(read_all(self._schema, self._entities._read(number))) for number in numbers)
         return [_written(self._files, block) for block in readings if block]
 
@@ -236,7 +234,7 @@ class _Files:
         self._process, self._own = os.getpid(), 0  # this process, and the number of its file
         self._turns = _numbers_to_take(self, processes) if processes > 1 else None
 
-    def own_one(self) -> None:
+    def take_file(self) -> None:
         """Take a file for this process, if it was forked since it had one."""
         if os.getpid() == self._process or self._turns is None:
             return

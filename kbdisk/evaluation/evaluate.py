@@ -436,7 +436,7 @@ class SourcePartition:
     new: list[Entity]  # in neither part of the training data
     without_class: list[Entity]  # the schema has no class for them
     is_sampled: bool = (
-        False  # whether the model learnt from a sample of this very source: then the new ones are the others
+        False  # whether the model learnt from a sample of this source, whose other entities are among the new
     )
 
     @classmethod
@@ -468,7 +468,10 @@ class SourcePartition:
 
     @property
     def fair(self) -> list[Entity]:
-        """The entities that the model was not trained on; all entities if it was trained on all. Held-out ones stand for a whole sampled source."""
+        """The entities that the model was not trained on; all entities if it was trained on all.
+
+        Of a source that the model learnt a sample of, only the held-out entities.
+        """
         if self.is_sampled and self.held_out:
             return self.held_out
         return [*self.held_out, *self.new] or self.trained_on

@@ -89,9 +89,7 @@ class Clock:
         self.set_up, self.trained = 0.0, 0.0  # seconds until training began, and until the model was there
         self.filling = 0.0  # planned seconds of filling
         self.gaps, self.processes, self.seconds_of_gap = 0, 1, SECONDS_OF_GAP
-        self.unread = (
-            0.0  # seconds that preparing the other entities would have taken, where only a part of the source was read
-        )
+        self.unread = 0.0  # seconds that preparing the rest of the source would have taken, if a part of it was read
         self.passes = 0.0  # planned seconds between training and measuring the model, in which entities are read again
         self.extension = 0.0  # seconds beyond the budget that the model has, as setting up and filling leave too little
         self.planned: Mapping[str, float] = {}  # seconds of the stages after training, when training began

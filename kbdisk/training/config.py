@@ -37,9 +37,7 @@ class TrainConfig:
     tired: int = 3  # evaluations without improvement after which a plateau lowers the rate
     evaluations: int = 20  # evaluations of the validation loss in a run, beside early ones
     patience: int = 6  # evaluations without improvement after which training stops
-    entities: int | None = (
-        None  # maximum number of entities that are learnt from and held out; none: as many as the time budget has time for
-    )
+    entities: int | None = None  # maximum number of entities that are learnt from or held out; none: by the time budget
     validation: float | None = None  # share of the entities that is held out; none: a tenth, up to a fifth of few
     absent: int = 2  # absent properties drawn of each entity, to learn presence from
     presence: float = 0.05  # weight of presence in the loss

@@ -118,9 +118,7 @@ class Data:
             finder.note(entity)
         schema, training, validation = with_scales(schema, training, validation, folder)
         known = Graph.read(schema, training)
-        if len(learnt.training) < len(parts.training) and isinstance(training, Selection):
-            training = selected(readings, learnt.training, folder)
-        elif len(learnt.training) < len(parts.training):  # they were read again
+        if len(learnt.training) < len(parts.training):
             training = selected(training, np.searchsorted(parts.training, learnt.training).tolist(), folder)
         chain_search = ChainSearch(
             None if run.train.seconds is None else int(CHAIN_GROUPS_PER_SECOND * run.train.seconds), report
