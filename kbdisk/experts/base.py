@@ -24,6 +24,7 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
+from kbdisk.experts.atom_odds import OddsOfAtom, with_odds
 from kbdisk.leaves.belief import Belief, SupportsAveraging, SupportsInterpolation, join_beliefs
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
@@ -145,12 +146,13 @@ class WeightedExpert:
     answer_weight: Tensor  # () float64, of its number in the answer
     around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of the estimate
     moved_share: Tensor  # () float64, of the belief's curve, how much moves along with the estimate
+    odds: Tensor  # (4,) float64, the `OddsOfAtom` of a number
 
     @classmethod
     def unweighted(cls, expert: Expert) -> WeightedExpert:
         """An expert whose weight is not fitted yet."""
         full = torch.ones((), dtype=torch.float64)
-        return cls(expert, full, full, full.new_zeros(len(AROUND_WIDTHS)), full.new_zeros(()))
+        return cls(expert, full, full, full.new_zeros(len(AROUND_WIDTHS)), full.new_zeros(()), OddsOfAtom.none())
 
 
 Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, the expert, its prediction
@@ -247,11 +249,13 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
     before = belief.typical()
     answer, estimate = belief.expected().clone(), before.clone()
     around, moved = answer.new_zeros(len(answer), len(AROUND_WIDTHS)), answer.new_zeros(len(answer))
+    odds = answer.new_zeros(len(answer), len(OddsOfAtom._fields))
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
         answer[rows] = belief.between(rows, answer[rows], numbers, weighted.answer_weight)
         estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
-        around[rows], moved[rows] = weighted.around, weighted.moved_share
+        around[rows], moved[rows], odds[rows] = weighted.around, weighted.moved_share, weighted.odds
+    belief = with_odds(belief, estimate, odds)
     return belief.with_estimate(before, estimate, moved).with_answer(answer).with_mass_around(estimate, around)
 
 

@@ -23,6 +23,7 @@ from kbdisk import tensors
 from kbdisk.data import Codec
 from kbdisk.data.propagation import GRADES
 from kbdisk.data.triples import Relation, Triples
+from kbdisk.experts.atom_odds import OddsOfAtom
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
@@ -92,6 +93,7 @@ WEIGHT = {
     "answer_weight": Spec(DOUBLE, (), 0, 1),
     "around": Spec(DOUBLE, (len(AROUND_WIDTHS),), 0, max_sum=1.0),
     "moved_share": Spec(DOUBLE, (), 0, 1),
+    "odds": Spec(DOUBLE, (len(OddsOfAtom._fields),)),
 }
 
 
@@ -140,6 +142,9 @@ def read(tensor_format: Format, file: Path, codec: Codec, device: torch.device) 
         own_sizes = dict(sizes)
         for name, spec in tensor_format.of_property.items():
             spec.check(f"{slot}.{level}.{name}", of_property[name], own_sizes)
+        if "odds" in of_property:
+            atoms = len(getattr(codec.slots[slot].codec, "atoms", ()))
+            require(float(of_property["odds"][0]) in range(max(atoms, 1)), (slot, level), "an atom")
     return tensor_format.read(codec, shared, properties)
 
 

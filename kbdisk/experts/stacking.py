@@ -25,6 +25,15 @@ import torch
 from torch import Generator, Tensor
 
 from kbdisk.data.dataset import Tokens
+from kbdisk.experts.atom_odds import (
+    HeldOutAtoms,
+    HeldOutPart,
+    OddsOfAtom,
+    are_odds,
+    each_odds,
+    most_frequent_atom,
+    with_odds,
+)
 from kbdisk.experts.base import (
     SET,
     USUALLY_VISIBLE,
@@ -69,7 +78,7 @@ ROUNDS = 3  # of masking many values of a held-out entity at once
 ASKED_SHARE = 0.75  # of the time: for asking the model and the experts; the rest is for fitting weights to the answers
 MOST_OF_SECONDS = 2.0  # times the seconds for asking, where there are too few answers by then
 MILLISECONDS = 1000  # of a second
-BATCH_ENTITIES = 128  # the time limit is checked after each question about a batch
+BATCH_ENTITIES = 512  # the time limit is checked after each question about a batch
 MAX_UNEVEN = 2.0  # times the usual size: that of the largest entity, up to which batches are of all sizes
 MIN_STACKING_VALUES = 20  # held-out values of all properties of a kind, below which no expert has a weight
 ENOUGH_VALUES = 50  # held-out values of a kind: with fewer, questions go on beyond their time
@@ -190,6 +199,13 @@ class HeldOutPredictions:
         chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
         return chunks
 
+    def parts(self, weights: Tensor) -> list[HeldOutPart]:
+        """The first numbers, with the weighted predictions in the place of the model's estimates."""
+        chunks = zip(self.beliefs, self.codes, self.estimates(weights), strict=False)
+        return [
+            HeldOutPart(modelled.belief.pick(modelled.rows), codes, estimate) for modelled, codes, estimate in chunks
+        ]
+
     @property
     def _belief(self) -> NumberBelief:
         first: NumberBelief = self.beliefs[0].belief.pick(self.beliefs[0].rows)
@@ -251,6 +267,7 @@ class Weights(NamedTuple):
     masses: (
         Tensor  # (2 + W,) of a belief in a number: its density, the moved density, and the surroundings of the estimate
     )
+    odds: Tensor  # (4,) of a number's atom
 
 
 def fit_weights(
@@ -262,25 +279,66 @@ def fit_weights(
     entities = {key: torch.cat(values.entities) for key, values in held_out.items()}
     numbers = {key: values for key, values in held_out.items() if values.of_numbers}
     errors = {key: values.errors for key, values in numbers.items()}
-    estimate = each_absolute(errors, PRIOR_VALUES, entities, PULL, required_errors)
+    estimate = dict(each_absolute(errors, PRIOR_VALUES, entities, PULL, required_errors))
     answer_errors = {key: values.answer_errors for key, values in numbers.items()}
     answer = each_squares(answer_errors, PRIOR_VALUES, entities, required_errors=required_errors)
-    around = likelihoods_around(numbers, estimate)
+    odds = dict.fromkeys(numbers, OddsOfAtom.none())
+    for key, (of_key, beside) in fit_odds(numbers, errors, entities, required_errors).items():
+        odds[key], estimate[key] = of_key, beside
+    around = likelihoods_around(numbers, estimate, odds)
     of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}
     masses = each_mixture(around, PRIOR_VALUES, of_around, required_errors)
     labels = {
         key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if not values.of_numbers
     }
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return {key: Weights(estimate[key], answer[key], masses[key]) for key in numbers} | {
-        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(AROUND_WIDTHS))) for key, of_key in mixtures.items()
+    return {key: Weights(estimate[key], answer[key], masses[key], odds[key]) for key in numbers} | {
+        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(AROUND_WIDTHS)), OddsOfAtom.none())
+        for key, of_key in mixtures.items()
     }
 
 
+def fit_odds(
+    numbers: Mapping[SlotLevel, HeldOutPredictions],
+    errors: Mapping[SlotLevel, Tensor],
+    entities: Mapping[SlotLevel, Tensor],
+    required_errors: float,
+) -> dict[SlotLevel, tuple[Tensor, Tensor]]:
+    """The `OddsOfAtom` of the properties that have some, each with the weights (1 + E,) of the estimate that tells the atom from other numbers.
+
+    These weights are fitted to the values that are not the atom. Where most values are 0, the best estimate of all of them is close to 0.
+    """
+    atoms = {key: most_frequent_atom(torch.cat(values.codes)) for key, values in numbers.items()}
+    if all(atom is None for atom in atoms.values()):
+        return {}
+    others = {
+        key: torch.cat(values.codes)[:, 3] != (-2 if atoms[key] is None else atoms[key])
+        for key, values in numbers.items()
+    }
+    beside = each_absolute(
+        {key: of_key[others[key]] for key, of_key in errors.items()},
+        PRIOR_VALUES,
+        {key: of_key[others[key]] for key, of_key in entities.items() if key in others},
+        PULL,
+        required_errors,
+    )
+    held_out = {
+        key: HeldOutAtoms.of(atom, numbers[key].parts(beside[key])) for key, atom in atoms.items() if atom is not None
+    }
+    of_odds = {key: entities[key][: len(of_key.observed)] for key, of_key in held_out.items()}
+    odds = each_odds(held_out, PRIOR_VALUES, of_odds, required_errors)
+    return {key: (of_key, beside[key]) for key, of_key in odds.items() if are_odds(of_key)}
+
+
 def likelihoods_around(
-    numbers: Mapping[SlotLevel, HeldOutPredictions], weights: Mapping[SlotLevel, Tensor]
+    numbers: Mapping[SlotLevel, HeldOutPredictions],
+    weights: Mapping[SlotLevel, Tensor],
+    odds: Mapping[SlotLevel, Tensor],
 ) -> dict[SlotLevel, Tensor]:
-    """(m, 2 + W) of the first m numbers of each property: by the model, by its curve moved along, and around the estimates."""
+    """(m, 2 + W) of the first m numbers of each property: by the model, by its curve moved along, and around the estimates.
+
+    The model's masses of atoms are changed by `odds` first.
+    """
     chunks: dict[int, list[tuple[tuple[SlotLevel, int], RowsOfBelief, Tensor, Tensor]]] = defaultdict(list)
     for key, values in numbers.items():
         for number, (modelled, codes, estimate) in enumerate(
@@ -291,10 +349,16 @@ def likelihoods_around(
     for of_belief in chunks.values():  # all properties of a question at once
         places, parts_of_belief, codes, estimates = zip(*of_belief, strict=True)
         rows, first = torch.cat([modelled.rows for modelled in parts_of_belief]), parts_of_belief[0]
-        belief, codes, estimate = first.belief.pick(rows), torch.cat(codes), torch.cat(estimates)
+        codes, estimate = torch.cat(codes), torch.cat(estimates)
+        of_rows = torch.cat(
+            [odds[key].expand(len(part.rows), -1) for (key, _), part in zip(places, parts_of_belief, strict=True)]
+        )
+        before = first.belief.pick(rows)
+        belief = with_odds(before, estimate, of_rows)
+        logs_before = first.numbers.logs[rows] if belief is before else belief.log_prob(codes).double()
         moved = belief.with_estimate(first.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
         near = belief.log_masses_around(estimate, codes)
-        joined = torch.cat([first.numbers.logs[rows, None], moved[:, None].double(), near.double()], 1)
+        joined = torch.cat([logs_before[:, None], moved[:, None].double(), near.double()], 1)
         for (key, number), part in zip(
             places, joined.split([len(modelled.rows) for modelled in parts_of_belief]), strict=True
         ):
@@ -375,7 +439,12 @@ def stack_by(
             for group, of_group, weight, answer_weight in of_groups:
                 if max(weight, answer_weight) > MIN_WEIGHT:
                     of_group[key] = replace(
-                        group.experts[key], weight=weight, answer_weight=answer_weight, around=around, moved_share=moved
+                        group.experts[key],
+                        weight=weight,
+                        answer_weight=answer_weight,
+                        around=around,
+                        moved_share=moved,
+                        odds=weights.odds,
                     )
     return [
         replace(group, experts=dict(sorted(of_group.items()))) if of_group else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
 from kbdisk.experts import stacking
+from kbdisk.experts.atom_odds import OddsOfAtom
 from kbdisk.experts.base import ExpertGroup, LabelMasses, WeightedExpert, combined, unclaimed_mass, with_labels
 from kbdisk.experts.stacking import (
     MAX_VALUES_AROUND,
@@ -132,7 +134,7 @@ def test_an_exact_expert_takes_the_curve_along_or_has_mass_around_it():
     belief, number = heavy_tailed(codec, 2), torch.tensor([0.5, 4.0], dtype=torch.float64)
     one = torch.ones((), dtype=torch.float64)
     for moved in (0.0, 1.0):
-        expert = WeightedExpert(None, one, one * 0.5, torch.zeros(8, dtype=torch.float64), one * moved)
+        expert = replace(WeightedExpert.unweighted(None), answer_weight=one * 0.5, moved_share=one * moved)
         after = combined("number", belief, [[(torch.arange(2), expert, number)]])
         assert after.estimate.tolist() == pytest.approx(number.tolist())
         assert after.expected().tolist() != pytest.approx(number.tolist(), rel=0.1)
@@ -142,7 +144,8 @@ def test_an_exact_expert_takes_the_curve_along_or_has_mass_around_it():
 
 def test_of_many_values_the_first_tell_how_much_of_a_curve_moves():
     _, held_out = judged(chunks=20, rows=60, noise=0.3)
-    likelihoods = likelihoods_around({KEY: held_out}, {KEY: torch.tensor([0.5, 0.5], dtype=torch.float64)})[KEY]
+    half = torch.tensor([0.5, 0.5], dtype=torch.float64)
+    likelihoods = likelihoods_around({KEY: held_out}, {KEY: half}, {KEY: OddsOfAtom.none()})[KEY]
     assert MAX_VALUES_AROUND <= len(likelihoods) < MAX_VALUES_AROUND + 60 < len(held_out) == len(held_out.errors)
 
 
@@ -150,9 +153,11 @@ def test_values_of_questions_that_lack_another_property_keep_their_order():
     _, whole = judged(chunks=3, rows=20, noise=0.3)
     other = HeldOutPredictions(*([parts[0], parts[2]] if parts else [] for parts in vars(whole).values()))
     half = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    alone = likelihoods_around({KEY: whole}, {KEY: half})[KEY]
+    odds = {KEY: OddsOfAtom.none()}
+    alone = likelihoods_around({KEY: whole}, {KEY: half}, odds)[KEY]
     first = (KEY[0] + 1, KEY[1])  # asked in the first and the third question
-    together = likelihoods_around({first: other, KEY: whole}, {first: half, KEY: half})[KEY]
+    odds |= {first: OddsOfAtom.none()}
+    together = likelihoods_around({first: other, KEY: whole}, {first: half, KEY: half}, odds)[KEY]
     torch.testing.assert_close(together, alone)
 
 
