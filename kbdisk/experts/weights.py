@@ -24,10 +24,10 @@ ByProperty: TypeAlias = Mapping[Key, Tensor]  # the predictions, or the weights,
 
 EM_STEPS = 100
 RIDGE = 1e-9  # of the mean square, added so that a form is always definite
-MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
+MAX_ERROR = 5.0  # root mean squared errors: larger errors of a predictor count as this
 MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
 REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
-MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors of the best predictor: larger errors count as this
+MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors: larger errors of a predictor count as this
 LEAST_ABSOLUTE = 0.01  # of the same: smaller errors are taken for squares
 REWEIGHTINGS = 12  # steps of iteratively reweighted least squares
 LEAST_COMMON = 1e-3  # of a predictor in the weights that all properties have in common
@@ -62,15 +62,30 @@ def mixture_weights(likelihoods: Tensor, prior: Tensor) -> Tensor:
 
 
 def squares(errors: Tensor) -> Tensor:
-    """(n, E) errors -> (E, E) the quadratic form of a weighted mean's squared error, relative to the best predictor's."""
-    errors = limited(errors)
+    """(n, E) errors -> (E, E) the quadratic form of a weighted mean's squared error."""
     return errors.T @ errors / max(len(errors), 1)
 
 
 def limited(errors: Tensor) -> Tensor:
     """(n, E) errors relative to the root mean squared error of the best predictor, clamped."""
-    best = errors.square().mean(0).min().sqrt().clamp(min=EPSILON)
-    return (errors / best).clamp(-MAX_ERROR, MAX_ERROR)
+    return _relative(errors, _root_mean_squares(errors)).clamp(-MAX_ERROR, MAX_ERROR)
+
+
+def without_outliers(errors: Tensor) -> Tensor:
+    """(n, E) the same, but each predictor's are clamped by its own: so a predictor that is far worse than the best keeps its errors."""
+    sizes = _root_mean_squares(errors)
+    relative = _relative(errors, sizes)
+    most = MAX_ERROR * _relative(sizes, sizes)
+    return torch.minimum(torch.maximum(relative, -most), most)
+
+
+def _root_mean_squares(errors: Tensor) -> Tensor:
+    return errors.square().mean(0).sqrt()
+
+
+def _relative(errors: Tensor, sizes: Tensor) -> Tensor:
+    """Errors relative to the size (E,) of the best predictor's."""
+    return errors / sizes.min().clamp(min=EPSILON)
 
 
 def least_squares_weights(form: Tensor) -> Tensor:
@@ -128,8 +143,10 @@ def each_squares(
         of_some = {key: torch.zeros_like(present[key]) for key in some}
         for key, is_present in of_some.items():
             is_present[predictors] = present[key][predictors]
-        forms = {key: squares(of_key[:, of_some[key]]) for key, of_key in some.items()}
-        common = _common_form(forms, of_some, {key: len(of_key) for key, of_key in some.items()})
+        present_errors = {key: of_key[:, of_some[key]] for key, of_key in some.items()}
+        limited_forms = {key: squares(limited(of_key)) for key, of_key in present_errors.items()}
+        common = _common_form(limited_forms, of_some, {key: len(of_key) for key, of_key in some.items()})
+        forms = {key: squares(without_outliers(of_key)) for key, of_key in present_errors.items()}
         return {
             key: _spread(least_squares_weights(len(some[key]) * form + prior * common[used][:, used]), used)
             for (key, form), used in zip(forms.items(), of_some.values(), strict=True)
@@ -162,11 +179,14 @@ def each_absolute(
     present = {key: _present(of_key) for key, of_key in errors.items()}
 
     def fit(some: ByProperty[Key]) -> ByProperty[Key]:
-        scaled = {key: _limited_absolute(of_key[:, present[key]]) for key, of_key in some.items()}
-        common = _common_absolute(scaled, present)
+        present_errors = {key: of_key[:, present[key]] for key, of_key in some.items()}
+        common = _common_absolute({key: _limited_absolute(of_key) for key, of_key in present_errors.items()}, present)
         return {
-            key: _spread(_absolute_weights(of_key, _normalized(common[present[key]]), pull), present[key])
-            for key, of_key in scaled.items()
+            key: _spread(
+                _absolute_weights(_absolute_without_outliers(of_key), _normalized(common[present[key]]), pull),
+                present[key],
+            )
+            for key, of_key in present_errors.items()
         }
 
     def cost(of_key: Tensor, weights: Tensor) -> Tensor:
@@ -185,8 +205,19 @@ def _first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
 
 def _limited_absolute(errors: Tensor) -> Tensor:
     """(n, E) errors relative to the mean absolute error of the best predictor, clamped."""
-    best = errors.abs().mean(0).min().clamp(min=EPSILON) if len(errors) else errors.new_ones(())
-    return (errors / best).clamp(-MAX_ABSOLUTE_ERROR, MAX_ABSOLUTE_ERROR)
+    return _relative(errors, _mean_sizes(errors)).clamp(-MAX_ABSOLUTE_ERROR, MAX_ABSOLUTE_ERROR)
+
+
+def _absolute_without_outliers(errors: Tensor) -> Tensor:
+    """(n, E) the same, each predictor's clamped by its own: see `without_outliers`."""
+    sizes = _mean_sizes(errors)
+    most = MAX_ABSOLUTE_ERROR * _relative(sizes, sizes)
+    relative = _relative(errors, sizes)
+    return torch.minimum(torch.maximum(relative, -most), most)
+
+
+def _mean_sizes(errors: Tensor) -> Tensor:
+    return errors.abs().mean(0) if len(errors) else errors.new_ones(errors.shape[1])
 
 
 def _absolute_form(errors: Tensor, weights: Tensor) -> Tensor:

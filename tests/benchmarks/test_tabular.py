@@ -388,6 +388,16 @@ def test_the_latest_result_of_a_seed_counts():
     assert table_of_scores([again], PAPERS, "test").notes[0] == "ours, default: at or above the best in 1 of 1."
 
 
+def test_scores_of_other_methods_stand_beside_those_that_are_published_of_them():
+    of_smote = [result("smote", "abalone", [[0.546]]), result("smote", "diabetes", [[0.773]])]
+    notes = table_of_scores([*RESULTS, *of_smote], PAPERS, "test").notes
+    assert (
+        "smote, published, and how far the score here is from it: abalone 0.549 (-0.003), diabetes 0.683 (+0.090)."
+        in notes
+    )
+    assert not any("ours" in note and "how far" in note for note in notes)
+
+
 def test_sets_with_budgets_of_their_own_share_a_column():
     results = [
         result("ours", name, [[0.5]], preset="default", told=f" + {budget} + x.toml")

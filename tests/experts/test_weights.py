@@ -16,9 +16,11 @@ from kbdisk.experts.weights import (
     each_mixture,
     each_squares,
     least_squares_weights,
+    limited,
     mixture_weights,
     relative_likelihoods,
     squares,
+    without_outliers,
 )
 
 SIGNS = torch.tensor([[1.0, 1.0, 1.0], [-1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]] * 5, dtype=torch.float64)
@@ -53,7 +55,7 @@ def test_of_two_predictors_that_are_right_in_turn_each_has_its_share():
 @given(st.integers(0, 50), st.integers(1, 6))
 def test_no_other_weights_have_a_smaller_squared_error(seed, experts):
     errors = torch.randn(30, experts, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.3
-    form = squares(errors)
+    form = squares(limited(errors))
     best = least_squares_weights(form)
     assert best.sum() == pytest.approx(1)
     assert (best >= 0).all()
@@ -70,12 +72,13 @@ def test_two_predictors_with_independent_errors_have_equal_weights():
 
 def test_one_large_error_does_not_decide():
     errors = torch.tensor([[0.1, 0.2]] * 50 + [[900.0, 0.2]], dtype=torch.float64)
-    form = squares(errors)
-    assert form[0, 0] <= MAX_ERROR**2
+    assert squares(limited(errors))[0, 0] <= MAX_ERROR**2
+    assert squares(without_outliers(errors))[0, 0] < 0.9 * squares(errors / 0.2)[0, 0]
 
 
 def test_without_errors_the_form_is_zero():
-    assert squares(torch.zeros(5, 3, dtype=torch.float64)).tolist() == torch.zeros(3, 3).tolist()
+    for form in (limited, without_outliers):
+        assert squares(form(torch.zeros(5, 3, dtype=torch.float64))).tolist() == torch.zeros(3, 3).tolist()
     assert least_squares_weights(torch.zeros(3, 3, dtype=torch.float64)).sum() == pytest.approx(1)
 
 
@@ -137,6 +140,13 @@ def test_a_predictor_that_is_right_nearly_always_has_the_weight_though_its_squar
     by_size = each_absolute({0: errors}, 0.0, entities, 0.0, -math.inf)[0]
     assert by_squares[1] < 0.5
     assert by_size[1] > 0.9
+
+
+def test_what_a_far_worse_predictor_adds_is_not_underestimated():
+    generator = torch.Generator().manual_seed(0)
+    errors = torch.randn(200, 2, generator=generator, dtype=torch.float64) * torch.tensor([100.0, 1.0])
+    for fit in (each_squares, absolute):
+        assert float(fit({0: errors}, 20.0, {0: torch.arange(200)})[0][0]) < 0.002
 
 
 def test_a_strong_pull_leads_to_the_weights_that_all_properties_have_in_common():
