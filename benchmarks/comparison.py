@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import kbdisk
-from benchmarks import links, tabular
+from benchmarks import gsm, links, nuclear, tabular
 from benchmarks.base import Table
 from benchmarks.data import source_file
 from benchmarks.kb import KINDS, KBOptions, ResumedFit, details_of, identity, mean_ratio, refuse, run
@@ -34,6 +34,7 @@ from benchmarks.results import OURS, Result, StoredRun, group_latest, read
 from benchmarks.script import add_out_option, argument_parser
 from benchmarks.tables import MEMORY_NOTE, NO_USAGE, USAGE_HEADER, print_tables, ratio_cell, usage_cells
 from kbdisk.api.plots import COLOURS, GRID
+from kbdisk.evaluation import BASELINES
 from kbdisk.training.schedule import seconds_of
 
 NAME = "comparison"
@@ -331,17 +332,36 @@ def main(argv: Sequence[str]) -> None:
     print_tables(tables(results))
     plot(results, arguments.out / f"{NAME}.png")
     if arguments.page is not None:
-        drawn, ranked = (read(arguments.out / f"{name}.jsonl") for name in ("tabular", links.NAME))
-        write_page(results, drawn, ranked, arguments.page, arguments.out / f"{NAME}.png")
+        write_page(results, tables_of_others(arguments.out), arguments.page, arguments.out / f"{NAME}.png")
 
 
-def write_page(
-    results: Sequence[Result], drawn: Sequence[Result], ranked: Sequence[Result], page: Path, picture: Path
-) -> None:
-    """Write the tables and the plot, ranked links, and the scores of drawn rows, between the markers of a page."""
+def tables_of_others(folder: Path) -> list[Table]:
+    """Of other benchmarks that have measured peers: the paper's tables of predictions, ranked links, and drawn rows."""
+
+    def stored(name: str) -> list[Result]:
+        return read(folder / f"{name}.jsonl")
+
+    judged = [result for result in stored("tabular") if "row_scores" in result.details]
+    return [
+        *gsm.tables(beside_peers(stored("gsm"))),
+        *nuclear.tables(beside_peers(stored("nuclear"))),
+        *links.table(links.beside_peers(stored(links.NAME))),
+        *tabular.tables(judged),
+    ]
+
+
+def beside_peers(results: Sequence[Result]) -> list[Result]:
+    """The results of peers, those of ours with the same budget, and those of baselines, which have none. Nothing without peers."""
+    with_budget = [result for result in results if result.method in PEERS and result.method not in BASELINES]
+    limits = {result.told for result in with_budget}
+    if not limits:
+        return []
+    return [result for result in results if result.told in limits or result.method in BASELINES]
+
+
+def write_page(results: Sequence[Result], others: Sequence[Table], page: Path, picture: Path) -> None:
+    """Write the tables and the plot, then other tables, between the markers of a page."""
     lines = [line for table in tables(results) for line in markdown(table)]
     lines += [picture_line(picture, page), ""] if results else []
-    lines += [line for table in links.table(links.beside_peers(ranked)) for line in markdown(table)]
-    judged = [result for result in drawn if "row_scores" in result.details]
-    lines += [line for table in tabular.tables(judged) for line in markdown(table)]
+    lines += [line for table in others for line in markdown(table)]
     write_between(page, text_around(page, NAME), lines)

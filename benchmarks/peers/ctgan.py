@@ -17,7 +17,8 @@ EPOCHS = 300  # the package's default
 BATCH = 500  # likewise, rows
 MAX_STEPS = 30_000
 TRAINING_SHARE = 0.7  # of the time: the machine may be busier later than when an epoch was timed
-TIMED_EPOCHS = (1, 6)
+TIMED_SHARE = 0.05  # of the time: by which a longer trial is longer than one of an epoch, as preparing the rows takes long and varies
+MORE_EPOCHS = 4  # times as many in the next trial
 BLOCK = 50_000  # rows that are drawn at once
 
 
@@ -34,13 +35,7 @@ def sample_from(
     set_threads()
     epochs = EPOCHS
     if clock.limit < float("inf"):
-        took = []
-        for trial in TIMED_EPOCHS:
-            before = clock.elapsed
-            _fitted(network, trial, request, table)
-            took.append(clock.elapsed - before)
-        an_epoch = max((took[1] - took[0]) / (TIMED_EPOCHS[1] - TIMED_EPOCHS[0]), 1e-3)
-        start = max(took[0] - TIMED_EPOCHS[0] * an_epoch, 0.0)
+        start, an_epoch = _timed(network, request, table, clock)
         left = TRAINING_SHARE * clock.limit - clock.elapsed - start
         most = max(EPOCHS, MAX_STEPS * BATCH // len(table))
         epochs = max(1, min(most, int(left / an_epoch)))
@@ -51,6 +46,23 @@ def sample_from(
         for begin in range(0, request.count, BLOCK)
     ]
     return pandas.concat(blocks), {"epochs": epochs}
+
+
+def _timed(network: Any, request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[float, float]:
+    """Seconds before the first epoch, and of an epoch: by trials, each with more epochs, until they differ by enough time."""
+
+    def seconds(epochs: int) -> float:
+        begun = clock.elapsed
+        _fitted(network, epochs, request, table)
+        return clock.elapsed - begun
+
+    epochs, first = 1, seconds(1)
+    while True:
+        epochs *= MORE_EPOCHS
+        more = seconds(epochs) - first
+        if more >= TIMED_SHARE * clock.limit or clock.elapsed >= (1 - TRAINING_SHARE) * clock.limit:
+            an_epoch = max(more / (epochs - 1), 1e-3)
+            return max(first - an_epoch, 0.0), an_epoch
 
 
 def _fitted(network: Any, epochs: int, request: Request, table: pandas.DataFrame) -> Any:

@@ -72,6 +72,24 @@ def test_the_comparison_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
     assert (tmp_path / "comparison.png").stat().st_size > 0
 
 
+def test_the_page_has_the_papers_tables_where_peers_were_measured(tmp_path):
+    from benchmarks.comparison import beside_peers, tables_of_others
+
+    def of_phones(method: str, told: str) -> Result:
+        return Result("gsm", method, [Row("weight", 20.0, 30)], split="paper", told=told)
+
+    longer, ours, baseline = of_phones("ours", ""), of_phones("ours", " + 1m"), of_phones("constant", "")
+    assert beside_peers([longer, ours, baseline]) == []
+    peer = of_phones("tabddpm", " + 1m")
+    assert beside_peers([longer, ours, baseline, peer]) == [ours, baseline, peer]
+    assert tables_of_others(tmp_path) == []
+    for stored in (longer, ours, baseline, peer):
+        append(tmp_path / "gsm.jsonl", stored)
+    (table,) = tables_of_others(tmp_path)
+    assert table.title == "GSM, the paper's split"
+    assert ["tabddpm" in name for name in table.header].count(True) == 1
+
+
 def test_a_comparison_stores_each_method_goes_on_where_it_was_and_fills_its_page(tmp_path, run, monkeypatch):
     from benchmarks.peers import registry
     from benchmarks.peers.protocol import PeerError
