@@ -18,6 +18,7 @@ BATCH = 500  # likewise, rows
 MAX_STEPS = 30_000
 TRAINING_SHARE = 0.7  # of the time: the machine may be busier later than when an epoch was timed
 TIMED_SHARE = 0.05  # of the time: by which a longer trial is longer than one of an epoch, as preparing the rows takes long and varies
+TRIALS_SHARE = 0.3  # of the time, at most, for all trials
 MORE_EPOCHS = 4  # times as many in the next trial
 BLOCK = 50_000  # rows that are drawn at once
 
@@ -49,7 +50,10 @@ def sample_from(
 
 
 def _timed(network: Any, request: Request, table: pandas.DataFrame, clock: Clock) -> tuple[float, float]:
-    """Seconds before the first epoch, and of an epoch: by trials, each with more epochs, until they differ by enough time."""
+    """Seconds before the first epoch, and of an epoch: by trials, each with more epochs, until they differ by enough time.
+
+    Where there is no time for a second trial, all of the first counts as an epoch.
+    """
 
     def seconds(epochs: int) -> float:
         begun = clock.elapsed
@@ -57,12 +61,15 @@ def _timed(network: Any, request: Request, table: pandas.DataFrame, clock: Clock
         return clock.elapsed - begun
 
     epochs, first = 1, seconds(1)
-    while True:
+    start, an_epoch = 0.0, first
+    while MORE_EPOCHS * epochs * an_epoch < TRIALS_SHARE * clock.limit - clock.elapsed:
         epochs *= MORE_EPOCHS
         more = seconds(epochs) - first
-        if more >= TIMED_SHARE * clock.limit or clock.elapsed >= (1 - TRAINING_SHARE) * clock.limit:
-            an_epoch = max(more / (epochs - 1), 1e-3)
-            return max(first - an_epoch, 0.0), an_epoch
+        an_epoch = max(more / (epochs - 1), 1e-3)
+        start = max(first - an_epoch, 0.0)
+        if more >= TIMED_SHARE * clock.limit:
+            break
+    return start, an_epoch
 
 
 def _fitted(network: Any, epochs: int, request: Request, table: pandas.DataFrame) -> Any:

@@ -2,7 +2,7 @@
 
 An atom is a number that many entities have, often 0. A network that was trained for few steps gives it the same mass for every entity. Experts
 know more: numbers that they estimate close to the atom are more often equal to it than numbers that they estimate far from it. So the odds of
-a property's most frequent atom are multiplied by one factor near the atom and by another factor beyond a distance. The factors and the distance are
+a property's most frequent atom are multiplied by one factor up to some distance, and by another beyond it. The factors and the distance are
 those that make held-out values likeliest.
 
 n values   C distances that are compared
@@ -23,25 +23,34 @@ from kbdisk.leaves.number.belief import NumberBelief
 Key = TypeVar("Key")
 
 COMPARED = 19  # distances, at even shares of the held-out values
-PENALTY = 1.0  # on half the square of a logarithm of a factor: 0 where few values decide
+PENALTY = 1.0  # on half the square of a factor's logarithm, which stays small where few values decide
 NEWTON_STEPS, MAX_STEP = 20, 2.0  # where nearly all values are the atom, a longer step leads too far
 MAX_LOG_FACTOR = 10.0
 MIN_VALUES = 5  # that are the atom, and that are not: with fewer no factor is fitted
-MAX_LOGIT = 12.0
+MAX_LOGIT = 12.0  # of an atom, to which factors are fitted: a mass of 1 has no finite one
+MIN_REQUIRED_ERRORS = 1.0  # standard errors that the gain has to be above 0, as the best of many distances is chosen
 
 
-class OddsOfAtom(NamedTuple):
-    """The factors of a property's odds."""
+class AtomFactors(NamedTuple):
+    """By what the odds of an atom are multiplied. A property has them as a tensor (4,), and rows as a tensor (n, 4)."""
 
-    atom: Tensor  # () which of the atoms
-    distance: Tensor  # () on the scale of the property
-    near: Tensor  # () the logarithm of the factor up to this distance
-    far: Tensor  # () the same beyond it
+    atom: Tensor  # which of the atoms
+    distance: Tensor  # on the scale of the property
+    log_near: Tensor  # the logarithm of the factor up to this distance
+    log_far: Tensor  # the same beyond it
 
-    @classmethod
-    def none(cls) -> Tensor:
-        """Factors of 1, as a tensor."""
-        return torch.zeros(len(cls._fields), dtype=torch.float64)
+
+FACTORS = len(AtomFactors._fields)
+
+
+def no_factors(like: Tensor) -> Tensor:
+    """(4,) factors of 1, on the device of a tensor."""
+    return torch.zeros(FACTORS, dtype=torch.float64, device=like.device)
+
+
+def has_factors(factors: Tensor) -> bool:
+    """Whether some of the factors (..., 4) are not 1."""
+    return bool((factors[..., 2:] != 0).any())
 
 
 class HeldOutPart(NamedTuple):
@@ -60,13 +69,15 @@ class HeldOutAtoms(NamedTuple):
 
     @classmethod
     def of(cls, atom: int, parts: Sequence[HeldOutPart]) -> HeldOutAtoms:
-        """By the parts (n,) of the held-out values."""
+        """Of all values in some parts."""
         observed = []
         for part in parts:
             atoms = torch.full((len(part.codes),), atom, device=part.codes.device)
-            logit = part.belief.logits_of_atoms(atoms).clamp(-MAX_LOGIT, MAX_LOGIT)
+            log_mass = part.belief.shares.double()[:, 1 + atom]
+            logit = log_mass - torch.log1p(-log_mass.exp())
             is_atom = (part.codes[:, 3] == atom).double()
-            observed.append(torch.stack([logit, is_atom, _distances(part.belief, atoms, part.estimate)], 1))
+            distance = _distances(part.belief, atoms, part.estimate)
+            observed.append(torch.stack([logit.clamp(-MAX_LOGIT, MAX_LOGIT), is_atom, distance], 1))
         return cls(atom, torch.cat(observed))
 
 
@@ -80,40 +91,36 @@ def most_frequent_atom(codes: Tensor) -> int | None:
     return atom if min(of_atom, len(atoms) - of_atom) >= MIN_VALUES else None
 
 
-def each_odds(
-    held_out: Mapping[Key, HeldOutAtoms],
-    prior: float,
-    entities: ByProperty[Key],
-    required_errors: float = REQUIRED_ERRORS,
+def each_factors(
+    held_out: Mapping[Key, HeldOutAtoms], entities: ByProperty[Key], required_errors: float = REQUIRED_ERRORS
 ) -> dict[Key, Tensor]:
-    """The `OddsOfAtom` of properties as tensors (4,); factors of 1 where they are not `proven` on held-out entities (n,)."""
+    """(4,) the `AtomFactors` of properties; factors of 1 where they are not `proven` on held-out entities (n,).
+
+    Each property is proven by its own values alone, as its factors have nothing in common with those of others.
+    """
     observed = {key: of_key.observed for key, of_key in held_out.items()}
 
     def fit(some: ByProperty[Key]) -> ByProperty[Key]:
         return {key: _likeliest(of_key) for key, of_key in some.items()}
 
     def unchanged(some: ByProperty[Key]) -> ByProperty[Key]:
-        return {key: OddsOfAtom.none()[1:].to(of_key) for key, of_key in some.items()}
+        return {key: no_factors(of_key)[1:] for key, of_key in some.items()}
 
-    fitted = proven(observed, entities, prior, fit, unchanged, _costs, required_errors)
+    required = max(required_errors, MIN_REQUIRED_ERRORS)
+    fitted = proven(observed, entities, 0.0, fit, unchanged, _costs, required)
     return {
         key: torch.cat([factors.new_tensor([float(held_out[key].atom)]), factors]) for key, factors in fitted.items()
     }
 
 
-def with_odds(belief: NumberBelief, estimate: Tensor, odds: Tensor) -> NumberBelief:
-    """The belief with the masses of atoms changed by factors (n, 4) and estimates (n,)."""
-    of_rows = OddsOfAtom(*odds.unbind(1))
-    if belief.shares.shape[1] < 2 or not are_odds(odds):
+def with_factors(belief: NumberBelief, estimate: Tensor, factors: Tensor) -> NumberBelief:
+    """The belief with the odds of atoms multiplied by factors (n, 4), by the distances of estimates (n,)."""
+    if belief.shares.shape[1] < 2 or not has_factors(factors):
         return belief
+    of_rows = AtomFactors(*factors.unbind(1))
     atom = of_rows.atom.long()
-    log_factor = torch.where(_distances(belief, atom, estimate) <= of_rows.distance, of_rows.near, of_rows.far)
-    return belief.with_odds_of_atoms(atom, log_factor)
-
-
-def are_odds(odds: Tensor) -> bool:
-    """Whether some of the factors (..., 4) are not 1."""
-    return bool((odds[..., 2:] != 0).any())
+    is_near = _distances(belief, atom, estimate) <= of_rows.distance
+    return belief.with_odds_of_atoms(atom, torch.where(is_near, of_rows.log_near, of_rows.log_far))
 
 
 def _distances(belief: NumberBelief, atom: Tensor, estimate: Tensor) -> Tensor:
@@ -126,8 +133,12 @@ def _distances(belief: NumberBelief, atom: Tensor, estimate: Tensor) -> Tensor:
 def _likeliest(observed: Tensor) -> Tensor:
     """(n, 3) -> (3,) the distance, and the logarithms of both factors."""
     logit, is_atom, distance = observed.unbind(1)
-    levels = torch.linspace(0, 1, COMPARED + 2, dtype=distance.dtype, device=distance.device)[1:-1]
-    candidates = distance.quantile(levels).unique()  # (C,)
+    between = distance.unique()
+    between = (between[1:] + between[:-1]) / 2  # so that rounding moves no value to the other side
+    if not len(between):
+        return observed.new_zeros(3)
+    places = torch.linspace(0, len(between) - 1, min(COMPARED, len(between)), device=between.device).round().long()
+    candidates = between[places]  # (C,)
     is_near = (distance[:, None] <= candidates).to(distance)  # (n, C)
     near, far = (_log_factors(logit, is_atom, weights) for weights in (is_near, 1 - is_near))
     shifted = logit[:, None] + torch.where(is_near > 0, near, far)
@@ -137,7 +148,7 @@ def _likeliest(observed: Tensor) -> Tensor:
 
 
 def _log_factors(logit: Tensor, is_atom: Tensor, weights: Tensor) -> Tensor:
-    """(C,) by Newton's method the likeliest logarithms of factors, for values with weights (n, C)."""
+    """(C,) by Newton's method the logarithms of the likeliest factors, for values with weights (n, C)."""
     found = logit.new_zeros(weights.shape[1])
     for _ in range(NEWTON_STEPS):
         p = (logit[:, None] + found).sigmoid()

@@ -2,7 +2,8 @@
 
 A model has a belief about each asked value. An expert predicts one property: a number, or masses of labels. `Stacked` moves
 the estimate of a belief in a number towards each expert's prediction by the expert's weight, and its answer by another weight.
-Part of the density moves along, and part of the mass goes to the surroundings of the new estimate. A belief in labels or in a
+The odds of an atom change with the distance of the new estimate from it (kbdisk.experts.atom_odds), part of the density moves
+along, and part of the mass goes to the surroundings of the new estimate. A belief in labels or in a
 set is mixed with the masses of each expert by one weight. The weights of all experts are fitted together, to held-out values
 (kbdisk.experts.stacking).
 
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, Tokens
-from kbdisk.experts.atom_odds import OddsOfAtom, with_odds
+from kbdisk.experts.atom_odds import FACTORS, no_factors, with_factors
 from kbdisk.leaves.belief import Belief, SupportsAveraging, SupportsInterpolation, join_beliefs
 from kbdisk.leaves.number.belief import AROUND_WIDTHS, NumberBelief
 from kbdisk.model.beliefs import Asked, Beliefs, Memo
@@ -146,13 +147,13 @@ class WeightedExpert:
     answer_weight: Tensor  # () float64, of its number in the answer
     around: Tensor  # (W,) float64, the masses of a belief in a number for the surroundings of the estimate
     moved_share: Tensor  # () float64, of the belief's curve, how much moves along with the estimate
-    odds: Tensor  # (4,) float64, the `OddsOfAtom` of a number
+    factors: Tensor  # (4,) float64, the `AtomFactors` of a number
 
     @classmethod
     def unweighted(cls, expert: Expert) -> WeightedExpert:
         """An expert whose weight is not fitted yet."""
         full = torch.ones((), dtype=torch.float64)
-        return cls(expert, full, full, full.new_zeros(len(AROUND_WIDTHS)), full.new_zeros(()), OddsOfAtom.none())
+        return cls(expert, full, full, full.new_zeros(len(AROUND_WIDTHS)), full.new_zeros(()), no_factors(full))
 
 
 Weighted: TypeAlias = tuple[Tensor, WeightedExpert, Prediction]  # rows, the expert, its prediction
@@ -249,13 +250,13 @@ def _moved(belief: NumberBelief, predictions: Sequence[Weighted]) -> NumberBelie
     before = belief.typical()
     answer, estimate = belief.expected().clone(), before.clone()
     around, moved = answer.new_zeros(len(answer), len(AROUND_WIDTHS)), answer.new_zeros(len(answer))
-    odds = answer.new_zeros(len(answer), len(OddsOfAtom._fields))
+    factors = answer.new_zeros(len(answer), FACTORS)
     for rows, weighted, numbers in predictions:
         assert not isinstance(numbers, LabelMasses)
         answer[rows] = belief.between(rows, answer[rows], numbers, weighted.answer_weight)
         estimate[rows] = belief.between(rows, estimate[rows], numbers, weighted.weight)
-        around[rows], moved[rows], odds[rows] = weighted.around, weighted.moved_share, weighted.odds
-    belief = with_odds(belief, estimate, odds)
+        around[rows], moved[rows], factors[rows] = weighted.around, weighted.moved_share, weighted.factors
+    belief = with_factors(belief, estimate, factors)
     return belief.with_estimate(before, estimate, moved).with_answer(answer).with_mass_around(estimate, around)
 
 

@@ -50,7 +50,7 @@ from kbdisk.experts.queries import (
     questions_in_rounds,
     usual_amounts,
 )
-from kbdisk.experts.weights import least_squares_weights, mixture_weights, squares
+from kbdisk.experts.weights import least_squares_weights, limited, mixture_weights, squares
 from kbdisk.model.estimates import decode_codes
 from kbdisk.model.optimizers import AdamW, linear_decay
 
@@ -462,7 +462,7 @@ def _fit_mixture(neighbours: NearestNeighbours, inputs: Inputs, truth: Tensor, s
             results.append((softmax_weights(near) * is_right[:, None]).sum(2))
     every_result = torch.cat(results)  # errors of numbers, or probabilities of the right labels
     if neighbours.is_number:
-        return least_squares_weights(squares(every_result))
+        return least_squares_weights(squares(limited(every_result)))
     return mixture_weights(
         every_result, torch.full((len(STEEPNESSES),), MIXTURE_PRIOR, dtype=torch.float64, device=every_result.device)
     )

@@ -23,7 +23,7 @@ from kbdisk import tensors
 from kbdisk.data import Codec
 from kbdisk.data.propagation import GRADES
 from kbdisk.data.triples import Relation, Triples
-from kbdisk.experts.atom_odds import OddsOfAtom
+from kbdisk.experts.atom_odds import FACTORS, MAX_LOG_FACTOR, AtomFactors
 from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, ExpertGroup, SlotLevel, WeightedExpert
 from kbdisk.experts.boosted_trees import BoostedTrees, Line, TreeGroup
 from kbdisk.experts.config import MAX_NEIGHBOURS, MAX_POINTS
@@ -93,7 +93,7 @@ WEIGHT = {
     "answer_weight": Spec(DOUBLE, (), 0, 1),
     "around": Spec(DOUBLE, (len(AROUND_WIDTHS),), 0, max_sum=1.0),
     "moved_share": Spec(DOUBLE, (), 0, 1),
-    "odds": Spec(DOUBLE, (len(OddsOfAtom._fields),)),
+    "factors": Spec(DOUBLE, (FACTORS,)),
 }
 
 
@@ -142,10 +142,18 @@ def read(tensor_format: Format, file: Path, codec: Codec, device: torch.device) 
         own_sizes = dict(sizes)
         for name, spec in tensor_format.of_property.items():
             spec.check(f"{slot}.{level}.{name}", of_property[name], own_sizes)
-        if "odds" in of_property:
-            atoms = len(getattr(codec.slots[slot].codec, "atoms", ()))
-            require(float(of_property["odds"][0]) in range(max(atoms, 1)), (slot, level), "an atom")
+        if "factors" in of_property:
+            _check_factors(codec, (slot, level), of_property["factors"])
     return tensor_format.read(codec, shared, properties)
+
+
+def _check_factors(codec: Codec, key: SlotLevel, factors: Tensor) -> None:
+    """ValueError where the odds of an atom cannot be multiplied by these (4,)."""
+    of_atom = AtomFactors(*factors.unbind())
+    atoms = len(getattr(codec.slots[key[0]].codec, "atoms", ()))
+    require(float(of_atom.atom) in range(atoms) or not bool(factors.any()), key, "an atom")
+    require(float(of_atom.distance) >= 0, key, "a distance")
+    require(float(torch.stack(of_atom[2:]).abs().max()) <= MAX_LOG_FACTOR, key, "a factor")
 
 
 def _by_key(stored: Tensors) -> dict[SlotLevel, dict[str, Tensor]]:

@@ -4,7 +4,8 @@ Such values are those that were reserved from the training entities, and all val
 held-out entity is masked alone once, and every composite as a whole; then rounds mask many values at once, as in completion.
 The weights of a property are shrunk to those that all properties of its kind have in common (numbers or labels, at
 the same level of visibility), and are 0 unless the experts are proven on the other half of the entities. An estimate of a
-number has the weights with the least absolute errors, an answer those with the least squared ones.
+number has the weights with the least absolute errors, an answer those with the least squared ones. The odds of a number that many
+entities have change with the distance of the estimate from it.
 
 Experts are applied one upon the other, so an expert's weight is its part of what the model and the experts up to it have.
 
@@ -17,7 +18,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,11 +29,11 @@ from kbdisk.data.dataset import Tokens
 from kbdisk.experts.atom_odds import (
     HeldOutAtoms,
     HeldOutPart,
-    OddsOfAtom,
-    are_odds,
-    each_odds,
+    each_factors,
+    has_factors,
     most_frequent_atom,
-    with_odds,
+    no_factors,
+    with_factors,
 )
 from kbdisk.experts.base import (
     SET,
@@ -79,6 +80,7 @@ ASKED_SHARE = 0.75  # of the time: for asking the model and the experts; the res
 MOST_OF_SECONDS = 2.0  # times the seconds for asking, where there are too few answers by then
 MILLISECONDS = 1000  # of a second
 BATCH_ENTITIES = 512  # the time limit is checked after each question about a batch
+ALONE_BEFORE_ROUND = 4  # questions, so that there are answers of both kinds however early the time is over
 MAX_UNEVEN = 2.0  # times the usual size: that of the largest entity, up to which batches are of all sizes
 MIN_STACKING_VALUES = 20  # held-out values of all properties of a kind, below which no expert has a weight
 ENOUGH_VALUES = 50  # held-out values of a kind: with fewer, questions go on beyond their time
@@ -199,12 +201,21 @@ class HeldOutPredictions:
         chunks: Sequence[Tensor] = numbers.split([len(codes) for codes in self.codes])
         return chunks
 
-    def parts(self, weights: Tensor) -> list[HeldOutPart]:
+    def chunks(self, weights: Tensor) -> list[HeldOutPart]:
         """The first numbers, with the weighted predictions in the place of the model's estimates."""
-        chunks = zip(self.beliefs, self.codes, self.estimates(weights), strict=False)
+        estimated = zip(self.beliefs, self.codes, self.estimates(weights), strict=False)
         return [
-            HeldOutPart(modelled.belief.pick(modelled.rows), codes, estimate) for modelled, codes, estimate in chunks
+            HeldOutPart(modelled.belief.pick(modelled.rows), codes, estimate) for modelled, codes, estimate in estimated
         ]
+
+    def mean_error(self, chunks: Sequence[HeldOutPart], factors: Tensor) -> float:
+        """The mean absolute error of what is written of the first numbers, on the scale of their property, with `AtomFactors` (4,)."""
+        errors = []
+        for (belief, _, estimate), truth in zip(chunks, self.truth, strict=False):
+            changed = with_factors(belief, estimate, factors.expand(len(estimate), -1))
+            written = changed.with_estimate(estimate, estimate, torch.zeros_like(estimate)).typical()
+            errors.append(self._scale(torch.stack([written, truth], 1)).diff(dim=1).abs())
+        return float(torch.cat(errors).mean())
 
     @property
     def _belief(self) -> NumberBelief:
@@ -267,7 +278,7 @@ class Weights(NamedTuple):
     masses: (
         Tensor  # (2 + W,) of a belief in a number: its density, the moved density, and the surroundings of the estimate
     )
-    odds: Tensor  # (4,) of a number's atom
+    factors: Tensor  # (4,) of the odds of a number's atom
 
 
 def fit_weights(
@@ -282,62 +293,72 @@ def fit_weights(
     estimate = dict(each_absolute(errors, PRIOR_VALUES, entities, PULL, required_errors))
     answer_errors = {key: values.answer_errors for key, values in numbers.items()}
     answer = each_squares(answer_errors, PRIOR_VALUES, entities, required_errors=required_errors)
-    odds = dict.fromkeys(numbers, OddsOfAtom.none())
-    for key, (of_key, beside) in fit_odds(numbers, errors, entities, required_errors).items():
-        odds[key], estimate[key] = of_key, beside
-    around = likelihoods_around(numbers, estimate, odds)
+    factors = {key: no_factors(of_key) for key, of_key in errors.items()}
+    for key, (of_key, weights) in fit_factors(numbers, errors, entities, estimate, required_errors).items():
+        factors[key], estimate[key] = of_key, weights
+    around = likelihoods_around(numbers, estimate, factors)
     of_around = {key: entities[key][: len(likelihoods)] for key, likelihoods in around.items()}
     masses = each_mixture(around, PRIOR_VALUES, of_around, required_errors)
     labels = {
         key: relative_likelihoods(values.log_likelihoods) for key, values in held_out.items() if not values.of_numbers
     }
     mixtures = each_mixture(labels, PRIOR_VALUES, entities, required_errors)
-    return {key: Weights(estimate[key], answer[key], masses[key], odds[key]) for key in numbers} | {
-        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(AROUND_WIDTHS)), OddsOfAtom.none())
+    return {key: Weights(estimate[key], answer[key], masses[key], factors[key]) for key in numbers} | {
+        key: Weights(of_key, of_key, of_key.new_zeros(2 + len(AROUND_WIDTHS)), no_factors(of_key))
         for key, of_key in mixtures.items()
     }
 
 
-def fit_odds(
+def fit_factors(
     numbers: Mapping[SlotLevel, HeldOutPredictions],
     errors: Mapping[SlotLevel, Tensor],
     entities: Mapping[SlotLevel, Tensor],
+    estimate: Mapping[SlotLevel, Tensor],
     required_errors: float,
 ) -> dict[SlotLevel, tuple[Tensor, Tensor]]:
-    """The `OddsOfAtom` of the properties that have some, each with the weights (1 + E,) of the estimate that tells the atom from other numbers.
+    """The `AtomFactors` (4,) of the properties that have some, and the weights (1 + E,) of their estimates.
 
-    These weights are fitted to the values that are not the atom. Where most values are 0, the best estimate of all of them is close to 0.
+    The weights are those of `estimate`, or are fitted to the values that are not the atom: where most values are 0, the best estimate of all of them
+    is close to 0, and says little. Those are taken with which fewer errors are made. Where both make more than there were without factors, there are none.
     """
-    atoms = {key: most_frequent_atom(torch.cat(values.codes)) for key, values in numbers.items()}
-    if all(atom is None for atom in atoms.values()):
+    codes = {key: torch.cat(values.codes[: len(values.beliefs)]) for key, values in numbers.items()}
+    atoms = {key: atom for key, of_key in codes.items() if (atom := most_frequent_atom(of_key)) is not None}
+    if not atoms:
         return {}
-    others = {
-        key: torch.cat(values.codes)[:, 3] != (-2 if atoms[key] is None else atoms[key])
-        for key, values in numbers.items()
-    }
-    beside = each_absolute(
-        {key: of_key[others[key]] for key, of_key in errors.items()},
+    others = {key: torch.cat(numbers[key].codes)[:, 3] != atom for key, atom in atoms.items()}
+    of_others = each_absolute(
+        {key: errors[key][is_other] for key, is_other in others.items()},
         PRIOR_VALUES,
-        {key: of_key[others[key]] for key, of_key in entities.items() if key in others},
+        {key: entities[key][is_other] for key, is_other in others.items()},
         PULL,
         required_errors,
     )
-    held_out = {
-        key: HeldOutAtoms.of(atom, numbers[key].parts(beside[key])) for key, atom in atoms.items() if atom is not None
-    }
-    of_odds = {key: entities[key][: len(of_key.observed)] for key, of_key in held_out.items()}
-    odds = each_odds(held_out, PRIOR_VALUES, of_odds, required_errors)
-    return {key: (of_key, beside[key]) for key, of_key in odds.items() if are_odds(of_key)}
+    found: dict[SlotLevel, tuple[float, Tensor, Tensor]] = {}
+    for weights in (estimate, of_others):
+        chunks = {key: numbers[key].chunks(weights[key]) for key in atoms}
+        held_out = {key: HeldOutAtoms.of(atom, chunks[key]) for key, atom in atoms.items()}
+        some_entities = {key: entities[key][: len(of_key.observed)] for key, of_key in held_out.items()}
+        for key, factors in each_factors(held_out, some_entities, required_errors).items():
+            if key not in found:
+                found[key] = (
+                    numbers[key].mean_error(chunks[key], no_factors(factors)),
+                    no_factors(factors),
+                    weights[key],
+                )
+            error = numbers[key].mean_error(chunks[key], factors) if has_factors(factors) else float("inf")
+            if error <= found[key][0]:
+                found[key] = error, factors, weights[key]
+    return {key: (factors, weights) for key, (_, factors, weights) in found.items() if has_factors(factors)}
 
 
 def likelihoods_around(
     numbers: Mapping[SlotLevel, HeldOutPredictions],
     weights: Mapping[SlotLevel, Tensor],
-    odds: Mapping[SlotLevel, Tensor],
+    factors: Mapping[SlotLevel, Tensor],
 ) -> dict[SlotLevel, Tensor]:
     """(m, 2 + W) of the first m numbers of each property: by the model, by its curve moved along, and around the estimates.
 
-    The model's masses of atoms are changed by `odds` first.
+    The odds of the model's atoms are multiplied by `factors` (4,) first.
     """
     chunks: dict[int, list[tuple[tuple[SlotLevel, int], RowsOfBelief, Tensor, Tensor]]] = defaultdict(list)
     for key, values in numbers.items():
@@ -351,10 +372,10 @@ def likelihoods_around(
         rows, first = torch.cat([modelled.rows for modelled in parts_of_belief]), parts_of_belief[0]
         codes, estimate = torch.cat(codes), torch.cat(estimates)
         of_rows = torch.cat(
-            [odds[key].expand(len(part.rows), -1) for (key, _), part in zip(places, parts_of_belief, strict=True)]
+            [factors[key].expand(len(part.rows), -1) for (key, _), part in zip(places, parts_of_belief, strict=True)]
         )
         before = first.belief.pick(rows)
-        belief = with_odds(before, estimate, of_rows)
+        belief = with_factors(before, estimate, of_rows)
         logs_before = first.numbers.logs[rows] if belief is before else belief.log_prob(codes).double()
         moved = belief.with_estimate(first.numbers.typical[rows], estimate, torch.ones_like(estimate)).log_prob(codes)
         near = belief.log_masses_around(estimate, codes)
@@ -444,7 +465,7 @@ def stack_by(
                         answer_weight=answer_weight,
                         around=around,
                         moved_share=moved,
-                        odds=weights.odds,
+                        factors=weights.factors,
                     )
     return [
         replace(group, experts=dict(sorted(of_group.items()))) if of_group else None
@@ -538,7 +559,10 @@ def _questions(
         entities = batches[number]
         batch = held_out.batch(entities)
         was_asked = torch.isin(entities[batch.entity] * slots + batch.slot, places)
-        for question in questions_alone(batch, held_out.layout, usual_amount, generator, left_out=was_asked):
+        alone = questions_alone(batch, held_out.layout, usual_amount, generator, left_out=was_asked)
+        in_rounds = questions_in_rounds(batch, held_out.layout, usual_amount, rounds, generator)
+        for number_alone, question in enumerate(alone, 1):
             yield question, False
-        for question in questions_in_rounds(batch, held_out.layout, usual_amount, rounds, generator):
-            yield question, True
+            if number_alone % ALONE_BEFORE_ROUND == 0:
+                yield from ((question, True) for question in islice(in_rounds, 1))
+        yield from ((question, True) for question in in_rounds)

@@ -24,10 +24,15 @@ ByProperty: TypeAlias = Mapping[Key, Tensor]  # the predictions, or the weights,
 
 EM_STEPS = 100
 RIDGE = 1e-9  # of the mean square, added so that a form is always definite
-MAX_ERROR = 5.0  # root mean squared errors: larger errors of a predictor count as this
+MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
 MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
+USUAL_ERRORS, MOST_OF_USUAL = (
+    0.9,
+    2.0,
+)  # the share of a predictor's errors that are not outliers, and times the largest of these
+MOST_TIMES_BEST = 1000.0  # so that sums of squares stay exact enough
 REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
-MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors: larger errors of a predictor count as this
+MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors of the best predictor: larger errors count as this
 LEAST_ABSOLUTE = 0.01  # of the same: smaller errors are taken for squares
 REWEIGHTINGS = 12  # steps of iteratively reweighted least squares
 LEAST_COMMON = 1e-3  # of a predictor in the weights that all properties have in common
@@ -68,24 +73,27 @@ def squares(errors: Tensor) -> Tensor:
 
 def limited(errors: Tensor) -> Tensor:
     """(n, E) errors relative to the root mean squared error of the best predictor, clamped."""
-    return _relative(errors, _root_mean_squares(errors)).clamp(-MAX_ERROR, MAX_ERROR)
+    return _clamped(errors, errors.square().mean(0).min().sqrt(), MAX_ERROR)
 
 
 def without_outliers(errors: Tensor) -> Tensor:
-    """(n, E) the same, but each predictor's are clamped by its own: so a predictor that is far worse than the best keeps its errors."""
-    sizes = _root_mean_squares(errors)
-    relative = _relative(errors, sizes)
-    most = MAX_ERROR * _relative(sizes, sizes)
-    return torch.minimum(torch.maximum(relative, -most), most)
+    """(n, E) the same, clamped further out for a predictor whose errors are mostly larger: else a far worse one would seem nearly as good."""
+    return _clamped_by_own(errors, errors.square().mean(0).min().sqrt(), MAX_ERROR)
 
 
-def _root_mean_squares(errors: Tensor) -> Tensor:
-    return errors.square().mean(0).sqrt()
+def _clamped(errors: Tensor, best: Tensor, most: float | Tensor) -> Tensor:
+    """(n, E) errors relative to the size of the best predictor's (), clamped to a number, or to one (E,) for each predictor."""
+    relative = errors / best.clamp(min=EPSILON)
+    limit = torch.as_tensor(most, dtype=errors.dtype, device=errors.device)
+    return torch.minimum(torch.maximum(relative, -limit), limit)
 
 
-def _relative(errors: Tensor, sizes: Tensor) -> Tensor:
-    """Errors relative to the size (E,) of the best predictor's."""
-    return errors / sizes.min().clamp(min=EPSILON)
+def _clamped_by_own(errors: Tensor, best: Tensor, most: float) -> Tensor:
+    """(n, E) the same, clamped to twice what nine of ten errors of a predictor are within, where that is more."""
+    if not len(errors):
+        return errors
+    own = MOST_OF_USUAL * errors.abs().quantile(USUAL_ERRORS, 0) / best.clamp(min=EPSILON)
+    return _clamped(errors, best, own.clamp(most, most * MOST_TIMES_BEST))
 
 
 def least_squares_weights(form: Tensor) -> Tensor:
@@ -157,7 +165,7 @@ def each_squares(
 
     def cost(own: Tensor, weights: Tensor) -> Tensor:
         there = _present(own)
-        return (limited(own[:, there]) @ weights[there]).square()
+        return (without_outliers(own[:, there]) @ weights[there]).square()
 
     return proven(errors, entities, prior, fit, first_alone, cost, required_errors)
 
@@ -191,7 +199,7 @@ def each_absolute(
 
     def cost(of_key: Tensor, weights: Tensor) -> Tensor:
         there = _present(of_key)
-        return (_limited_absolute(of_key[:, there]) @ weights[there]).abs()
+        return (_absolute_without_outliers(of_key[:, there]) @ weights[there]).abs()
 
     return proven(errors, entities, prior, fit, _first_alone, cost, required_errors)
 
@@ -205,19 +213,16 @@ def _first_alone(some: ByProperty[Key]) -> ByProperty[Key]:
 
 def _limited_absolute(errors: Tensor) -> Tensor:
     """(n, E) errors relative to the mean absolute error of the best predictor, clamped."""
-    return _relative(errors, _mean_sizes(errors)).clamp(-MAX_ABSOLUTE_ERROR, MAX_ABSOLUTE_ERROR)
+    return _clamped(errors, _best_absolute(errors), MAX_ABSOLUTE_ERROR)
 
 
 def _absolute_without_outliers(errors: Tensor) -> Tensor:
-    """(n, E) the same, each predictor's clamped by its own: see `without_outliers`."""
-    sizes = _mean_sizes(errors)
-    most = MAX_ABSOLUTE_ERROR * _relative(sizes, sizes)
-    relative = _relative(errors, sizes)
-    return torch.minimum(torch.maximum(relative, -most), most)
+    """(n, E) the same, as in `without_outliers`."""
+    return _clamped_by_own(errors, _best_absolute(errors), MAX_ABSOLUTE_ERROR)
 
 
-def _mean_sizes(errors: Tensor) -> Tensor:
-    return errors.abs().mean(0) if len(errors) else errors.new_ones(errors.shape[1])
+def _best_absolute(errors: Tensor) -> Tensor:
+    return errors.abs().mean(0).min() if len(errors) else errors.new_ones(())
 
 
 def _absolute_form(errors: Tensor, weights: Tensor) -> Tensor:

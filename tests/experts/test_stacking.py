@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kbdisk.experts import stacking
-from kbdisk.experts.atom_odds import OddsOfAtom
+from kbdisk.experts.atom_odds import no_factors, with_factors
 from kbdisk.experts.base import ExpertGroup, LabelMasses, WeightedExpert, combined, unclaimed_mass, with_labels
 from kbdisk.experts.stacking import (
     MAX_VALUES_AROUND,
@@ -21,6 +21,7 @@ from kbdisk.experts.stacking import (
     parts,
     stack_by,
 )
+from kbdisk.experts.weights import relative_likelihoods
 from kbdisk.leaves.belief import JoinedBelief
 from kbdisk.leaves.category import CategoryBelief
 from kbdisk.leaves.link import PointerBelief, SlotTargets
@@ -145,7 +146,7 @@ def test_an_exact_expert_takes_the_curve_along_or_has_mass_around_it():
 def test_of_many_values_the_first_tell_how_much_of_a_curve_moves():
     _, held_out = judged(chunks=20, rows=60, noise=0.3)
     half = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    likelihoods = likelihoods_around({KEY: held_out}, {KEY: half}, {KEY: OddsOfAtom.none()})[KEY]
+    likelihoods = likelihoods_around({KEY: held_out}, {KEY: half}, {KEY: no_factors(half)})[KEY]
     assert MAX_VALUES_AROUND <= len(likelihoods) < MAX_VALUES_AROUND + 60 < len(held_out) == len(held_out.errors)
 
 
@@ -153,12 +154,34 @@ def test_values_of_questions_that_lack_another_property_keep_their_order():
     _, whole = judged(chunks=3, rows=20, noise=0.3)
     other = HeldOutPredictions(*([parts[0], parts[2]] if parts else [] for parts in vars(whole).values()))
     half = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    odds = {KEY: OddsOfAtom.none()}
-    alone = likelihoods_around({KEY: whole}, {KEY: half}, odds)[KEY]
+    factors = {KEY: no_factors(half)}
+    alone = likelihoods_around({KEY: whole}, {KEY: half}, factors)[KEY]
     first = (KEY[0] + 1, KEY[1])  # asked in the first and the third question
-    odds |= {first: OddsOfAtom.none()}
-    together = likelihoods_around({first: other, KEY: whole}, {first: half, KEY: half}, odds)[KEY]
+    factors |= {first: no_factors(half)}
+    together = likelihoods_around({first: other, KEY: whole}, {first: half, KEY: half}, factors)[KEY]
     torch.testing.assert_close(together, alone)
+
+
+def test_masses_beside_changed_odds_are_fitted_to_the_changed_belief():
+    codec = NumberCodec.fit(Number(), [0.0] * 50 + [10.0 + number for number in range(50)], NumberConfig(), None)
+    rows, every = 20, torch.arange(20)
+    truth = torch.where(every % 2 == 0, 0.0, 10.0 + every).double()
+    estimate = torch.where(every % 2 == 0, 1.0, 11.0 + every).double()
+    belief, codes = heavy_tailed(codec, rows), codec.encode(truth.tolist())
+    belief = replace(belief, shares=torch.full((rows, 1 + len(codec.atoms)), -70.0).index_fill(1, every[:2], -0.693147))
+    held_out = HeldOutPredictions()
+    modelled = RowsOfBelief(belief, every, Numbers.of(belief, codes))
+    held_out.append("number", codes, every, modelled, [(estimate, every)])
+    factors = torch.tensor([0.0, 5.0, 2.0, -3.0], dtype=torch.float64)
+    by_expert = {KEY: torch.tensor([0.0, 1.0], dtype=torch.float64)}
+    relative = likelihoods_around({KEY: held_out}, by_expert, {KEY: factors})[KEY]
+    changed = with_factors(belief, estimate, factors.expand(rows, -1))
+    moved = changed.with_estimate(belief.typical(), estimate, torch.ones_like(estimate))
+    near = changed.log_masses_around(estimate, codes).double()
+    logs = torch.cat([changed.log_prob(codes)[:, None].double(), moved.log_prob(codes)[:, None].double(), near], 1)
+    torch.testing.assert_close(relative, relative_likelihoods(logs))
+    unchanged = likelihoods_around({KEY: held_out}, by_expert, {KEY: no_factors(factors)})[KEY]
+    assert not torch.allclose(relative, unchanged)
 
 
 @pytest.mark.parametrize(("count", "chance", "is_used"), [(24, 0.8, True), (24, 0.2, False), (19, 0.8, None)])

@@ -72,8 +72,8 @@ def test_two_predictors_with_independent_errors_have_equal_weights():
 
 def test_one_large_error_does_not_decide():
     errors = torch.tensor([[0.1, 0.2]] * 50 + [[900.0, 0.2]], dtype=torch.float64)
-    assert squares(limited(errors))[0, 0] <= MAX_ERROR**2
-    assert squares(without_outliers(errors))[0, 0] < 0.9 * squares(errors / 0.2)[0, 0]
+    for form in (limited, without_outliers):
+        assert squares(form(errors))[0, 0] <= MAX_ERROR**2
 
 
 def test_without_errors_the_form_is_zero():
@@ -142,11 +142,33 @@ def test_a_predictor_that_is_right_nearly_always_has_the_weight_though_its_squar
     assert by_size[1] > 0.9
 
 
-def test_what_a_far_worse_predictor_adds_is_not_underestimated():
+@pytest.mark.parametrize(
+    ("deviations", "best"),
+    [
+        ([100, 1], 1),
+        ([1e3, 1e-2, 0], 2),
+        ([1e3, 1e-2, 1e-9], 2),
+        ([1e5, 1, 3], 1),
+        ([1e6, 1, 3], 1),
+        ([1e170, 1, 3], 1),
+    ],
+)
+def test_what_a_far_worse_predictor_adds_is_not_underestimated(deviations, best):
     generator = torch.Generator().manual_seed(0)
-    errors = torch.randn(200, 2, generator=generator, dtype=torch.float64) * torch.tensor([100.0, 1.0])
+    errors = torch.randn(200, len(deviations), generator=generator, dtype=torch.float64) * torch.tensor(deviations, dtype=torch.float64)
     for fit in (each_squares, absolute):
-        assert float(fit({0: errors}, 20.0, {0: torch.arange(200)})[0][0]) < 0.002
+        weights = fit({0: errors}, 20.0, {0: torch.arange(200)})[0]
+        assert float(weights[0]) < 0.002
+        assert float(weights[best]) > 0.85
+
+
+@pytest.mark.parametrize(("values", "outlier"), [(50, 100.0), (200, 1000.0), (500, 1000.0)])
+def test_one_outlier_of_the_better_predictor_does_not_decide(values, outlier):
+    generator = torch.Generator().manual_seed(0)
+    errors = torch.randn(values, 2, generator=generator, dtype=torch.float64) * torch.tensor([3.0, 1.0])
+    errors[0, 1] = outlier
+    for fit in (each_squares, absolute):
+        assert float(fit({0: errors}, 20.0, {0: torch.arange(values)}, required_errors=-math.inf)[0][1]) > 0.5
 
 
 def test_a_strong_pull_leads_to_the_weights_that_all_properties_have_in_common():

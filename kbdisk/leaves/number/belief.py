@@ -33,7 +33,6 @@ KERNEL_WIDTHS = (0.05, 0.2)  # in code: standard deviations around the values of
 NEIGHBOUR_WIDTH = (1e-5, 1e-2)  # in code: bounds of the deviation around a neighbour's value itself
 MIDDLE_LEVELS = (0.4, 0.5, 0.6)  # of the mass: among which the typical number is
 LEVELS_OF_ESTIMATES = (0.1, 0.5, 0.9)  # the same of an estimate of experts, which may know what the mass does not
-LARGEST_LOG_SHARE = -1e-6  # of an atom, whose odds would be infinite beyond it
 MODE_CANDIDATES = 8  # whose mass is computed exactly
 AROUND_WIDTHS = (
     0.001,
@@ -369,18 +368,10 @@ class NumberBelief(SingleStep):
         blended = self.with_component(neighbours, weights.sum(1), shares)
         return replace(blended, points=None, answer=answer, estimate=None)
 
-    def logits_of_atoms(self, atom: Tensor) -> Tensor:
-        """(n,) float64, the logarithms of the odds of one atom (n,) of each row."""
-        log_mass = self.shares.double().gather(1, 1 + atom[:, None])[:, 0].clamp(max=LARGEST_LOG_SHARE)
-        return log_mass - torch.log1p(-log_mass.exp())
-
     def with_odds_of_atoms(self, atom: Tensor, log_factor: Tensor) -> NumberBelief:
-        """The belief with other odds of one atom (n,) of each row: their logarithms rise by `log_factor` (n,). The rest stays in proportion."""
-        logit, column = self.logits_of_atoms(atom), 1 + atom[:, None]
-        changed = logit + log_factor
-        rest = F.logsigmoid(-changed) - F.logsigmoid(-logit)
-        shares = self.shares.double() + rest[:, None]
-        return replace(self, shares=shares.scatter(1, column, F.logsigmoid(changed)[:, None]).float())
+        """The belief with the odds of one atom (n,) of each row multiplied by a factor, given by its logarithm (n,). The rest stays in proportion."""
+        shares = self.shares.double().scatter_add(1, 1 + atom[:, None], log_factor[:, None].double())
+        return replace(self, shares=shares.log_softmax(1).float())
 
     def with_component(self, density: Density, mass: Tensor, shares: Tensor) -> NumberBelief:
         """The belief with one more density of this mass (n,); its own density and atoms keep the masses `shares` (n, 1 + A)."""
