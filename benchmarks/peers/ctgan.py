@@ -19,7 +19,8 @@ MAX_STEPS = 30_000
 TRAINING_SHARE = 0.7  # of the time: the machine may be busier later than when an epoch was timed
 TIMED_SHARE = 0.05  # of the time: by which a longer trial is longer than one of an epoch, as preparing the rows takes long and varies
 TRIALS_SHARE = 0.3  # of the time, at most, for all trials
-MORE_EPOCHS = 4  # times as many in the next trial
+MORE_EPOCHS = 2  # times as many in the next trial
+NOISE = 0.1  # of the time of a trial, by which another one may take less
 BLOCK = 50_000  # rows that are drawn at once
 
 
@@ -60,12 +61,13 @@ def _timed(network: Any, request: Request, table: pandas.DataFrame, clock: Clock
         _fitted(network, epochs, request, table)
         return clock.elapsed - begun
 
+    seconds(1)  # the first fit of a process takes longer
     epochs, first = 1, seconds(1)
     start, an_epoch = 0.0, first
-    while MORE_EPOCHS * epochs * an_epoch < TRIALS_SHARE * clock.limit - clock.elapsed:
+    while start + MORE_EPOCHS * epochs * an_epoch < TRIALS_SHARE * clock.limit - clock.elapsed:
         epochs *= MORE_EPOCHS
-        more = seconds(epochs) - first
-        an_epoch = max(more / (epochs - 1), 1e-3)
+        more = max(seconds(epochs) - first, NOISE * first)
+        an_epoch = more / (epochs - 1)
         start = max(first - an_epoch, 0.0)
         if more >= TIMED_SHARE * clock.limit:
             break

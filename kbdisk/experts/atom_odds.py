@@ -28,7 +28,7 @@ NEWTON_STEPS, MAX_STEP = 20, 2.0  # where nearly all values are the atom, a long
 MAX_LOG_FACTOR = 10.0
 MIN_VALUES = 5  # that are the atom, and that are not: with fewer no factor is fitted
 MAX_LOGIT = 12.0  # of an atom, to which factors are fitted: a mass of 1 has no finite one
-MIN_REQUIRED_ERRORS = 1.0  # standard errors that the gain has to be above 0, as the best of many distances is chosen
+MIN_REQUIRED_ERRORS = 0.5  # standard errors that the gain has to be above 0, even where others need none: the best of many distances is chosen
 
 
 class AtomFactors(NamedTuple):

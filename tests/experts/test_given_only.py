@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import guided
 import pytest
@@ -18,7 +18,7 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.errors import CheckpointError, ConfigError
 from kbdisk.experts import EXPERTS, serialize
-from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE
+from kbdisk.experts.base import LITTLE_VISIBLE, USUALLY_VISIBLE, WeightedExpert
 from kbdisk.experts.config import BoostedTreesConfig, GivenOnlyConfig, KNNConfig
 from kbdisk.experts.given_only import GivenOnlyFeatures, GivenProperties
 from kbdisk.schemas.kinds import Category, Number
@@ -136,6 +136,10 @@ def test_an_opened_model_has_the_same_beliefs(model, tmp_path):
     assert torch.equal(numbers.typical(), numbers_opened.typical())
     assert len(again.experts["given_only"]) == len(model.experts["given_only"]) > 0
     assert f"for {len(model.experts['given_only'])} properties" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_stored_weights_are_in_the_order_of_their_class():
+    assert list(serialize.WEIGHT) == [part.name for part in fields(WeightedExpert)][1:]
 
 
 @pytest.mark.parametrize(

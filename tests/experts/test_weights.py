@@ -155,7 +155,9 @@ def test_a_predictor_that_is_right_nearly_always_has_the_weight_though_its_squar
 )
 def test_what_a_far_worse_predictor_adds_is_not_underestimated(deviations, best):
     generator = torch.Generator().manual_seed(0)
-    errors = torch.randn(200, len(deviations), generator=generator, dtype=torch.float64) * torch.tensor(deviations, dtype=torch.float64)
+    errors = torch.randn(200, len(deviations), generator=generator, dtype=torch.float64) * torch.tensor(
+        deviations, dtype=torch.float64
+    )
     for fit in (each_squares, absolute):
         weights = fit({0: errors}, 20.0, {0: torch.arange(200)})[0]
         assert float(weights[0]) < 0.002
