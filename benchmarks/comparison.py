@@ -44,7 +44,7 @@ SORTS: dict[str, Callable[[str, str], bool]] = {  # of values, by the name and t
     "within lists": lambda name, kind: ANY in name,
 }
 KEPT = ("kind", "filled", "took", "intervals")  # of the details of a result: the error of each value is left out
-LEAST_DRAWN = 0.01  # times the constant's error: smaller errors are drawn here
+LEAST_DRAWN, MOST_DRAWN = 0.01, 2.0  # times the constant's error: smaller and larger errors are drawn there
 OVERRUN = 1.2  # times its budget: a method that takes longer is named beneath the table
 Point = tuple[str, str, float, str]  # source, part, budget, method
 
@@ -279,7 +279,7 @@ def plot(results: Sequence[Result], path: Path) -> bool:
             for axes, kind in zip(row, ("numbers", "labels"), strict=True):
                 for method, (marker, colour) in styles.items():
                     line = [
-                        (statistics.fmean(result.seconds for result in group), max(value, LEAST_DRAWN))
+                        (statistics.fmean(result.seconds for result in group), min(max(value, LEAST_DRAWN), MOST_DRAWN))
                         for point, group in sorted(points.items())
                         if (point[0], point[3]) == (source, method)
                         and (value := mean_ratio(group, KINDS[kind])) is not None

@@ -227,9 +227,14 @@ def as_text(table: Table) -> str:
     return "\n".join([*lines, *table.notes])
 
 
+LARGE_RATIO = 1e4  # from which on no digits after the point are shown
+
+
 def ratio_cell(value: float | None) -> str:
     """A ratio as tables show it."""
-    return "" if value is None else f"{value:.3f}"
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value < LARGE_RATIO else f"{value:.1e}"
 
 
 def print_tables(tables: Sequence[Table]) -> None:

@@ -68,7 +68,8 @@ def test_the_comparison_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
     ]
     assert abilities.rows[1] == ["catboost", "91%", "50%", ""]
     assert [row[0] for row in methods.rows] == ["ours", "catboost", "iterative", "tabularargn"]
-    assert plot(results, tmp_path / "comparison.png")
+    assert plot([*results, result("lm-scratch", 1e23, 0.4)], tmp_path / "comparison.png")
+    assert tables([result("lm-scratch", 1e23, 0.4)])[0].rows[0][3:5] == ["5.0e+22", "1.0e+23"]
     assert (tmp_path / "comparison.png").stat().st_size > 0
 
 
