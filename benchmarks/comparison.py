@@ -351,12 +351,14 @@ def tables_of_others(folder: Path) -> list[Table]:
 
 
 def beside_peers(results: Sequence[Result]) -> list[Result]:
-    """The results of peers, those of ours with the same budget, and those of baselines, which have none. Nothing without peers."""
+    """Of the splits of peers: their results, those of ours with the same budget, and those of baselines, which have none."""
     with_budget = [result for result in results if result.method in PEERS and result.method not in BASELINES]
-    limits = {result.told for result in with_budget}
-    if not limits:
-        return []
-    return [result for result in results if result.told in limits or result.method in BASELINES]
+    limits, splits = {result.told for result in with_budget}, {(result.split, result.part) for result in with_budget}
+    return [
+        result
+        for result in results
+        if (result.split, result.part) in splits and (result.told in limits or result.method in BASELINES)
+    ]
 
 
 def write_page(results: Sequence[Result], others: Sequence[Table], page: Path, picture: Path) -> None:

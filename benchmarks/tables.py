@@ -189,6 +189,9 @@ def _bar_cell(measure: Measure, name: str) -> list[str]:
     return [f"{bar:,}" if isinstance(bar, Decimal) else f"{bar:,.{decimals([bar])}f}"]
 
 
+LARGE_ERROR = 1e8  # from which on figures are powers of ten
+
+
 def _cells(measured: Sequence[Figure | None], published: Sequence[float | None]) -> list[str]:
     """The cells of a row, all of them with the digits that its smallest figure needs."""
     digits = decimals(
@@ -198,8 +201,8 @@ def _cells(measured: Sequence[Figure | None], published: Sequence[float | None])
     def cell(figure: Figure | None) -> str:
         if figure is None:
             return ""
-        spread = "" if figure.spread is None else f" ± {figure.spread:,.{digits}f}"
-        return f"{figure.mean:,.{digits}f}{spread}"
+        form = f",.{digits}f" if abs(figure.mean) < LARGE_ERROR else ".1e"
+        return f"{figure.mean:{form}}" + ("" if figure.spread is None else f" ± {figure.spread:{form}}")
 
     return [*map(cell, measured), *("" if value is None else f"{value:,.{digits}f}" for value in published)]
 
