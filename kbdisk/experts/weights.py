@@ -26,10 +26,8 @@ EM_STEPS = 100
 RIDGE = 1e-9  # of the mean square, added so that a form is always definite
 MAX_ERROR = 5.0  # root mean squared errors of the best predictor: larger errors count as this
 MIN_LOG_LIKELIHOOD = -1e4  # nats below the best predictor
-USUAL_ERRORS, MOST_OF_USUAL = (
-    0.9,
-    2.0,
-)  # the share of a predictor's errors that are not outliers, and times the largest of these
+USUAL_ERRORS = 0.9  # the share of a predictor's errors that are no outliers
+MOST_OF_USUAL = 2.0  # times the largest of these, at which the others are clamped
 MOST_TIMES_BEST = 1000.0  # so that sums of squares stay exact enough
 REQUIRED_ERRORS = 0.5  # standard errors that a gain has to be above 0
 MAX_ABSOLUTE_ERROR = 10.0  # mean absolute errors of the best predictor: larger errors count as this
