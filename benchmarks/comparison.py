@@ -336,22 +336,22 @@ def main(argv: Sequence[str]) -> None:
 
 
 def tables_of_others(folder: Path) -> list[Table]:
-    """Of other benchmarks that have measured peers: the paper's tables of predictions, ranked links, and drawn rows."""
+    """The tables of other benchmarks that have measured peers: the paper's two of predictions, ranked links, and drawn rows."""
 
     def stored(name: str) -> list[Result]:
         return read(folder / f"{name}.jsonl")
 
     judged = [result for result in stored("tabular") if "row_scores" in result.details]
     return [
-        *gsm.tables(beside_peers(stored("gsm"))),
-        *nuclear.tables(beside_peers(stored("nuclear"))),
+        *gsm.tables(predicted_beside_peers(stored("gsm"))),
+        *nuclear.tables(predicted_beside_peers(stored("nuclear"))),
         *links.table(links.beside_peers(stored(links.NAME))),
         *tabular.tables(judged),
     ]
 
 
-def beside_peers(results: Sequence[Result]) -> list[Result]:
-    """Of the splits of peers: their results, those of ours with the same budget, and those of baselines, which have none."""
+def predicted_beside_peers(results: Sequence[Result]) -> list[Result]:
+    """The results of peers, and on the same splits those of ours with the same budget and those of baselines, which have no budget."""
     with_budget = [result for result in results if result.method in PEERS and result.method not in BASELINES]
     limits, splits = {result.told for result in with_budget}, {(result.split, result.part) for result in with_budget}
     return [

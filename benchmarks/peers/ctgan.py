@@ -36,9 +36,7 @@ def sample_from(
     """Rows drawn from a network of the package, trained for as many epochs as the time suffices for."""
     clock.refuse_no_time()
     set_threads()
-    torch.set_flush_denormal(
-        True
-    )  # after a thousand epochs most gradients are so small that a processor takes three times as long for them
+    torch.set_flush_denormal(True)  # late gradients are so small that a processor takes three times as long for them
     epochs = EPOCHS
     if clock.limit < float("inf"):
         start, an_epoch = _timed(network, request, table, clock)

@@ -32,7 +32,7 @@ MIN_REQUIRED_ERRORS = 0.5  # standard errors that the gain has to be above 0, ev
 
 
 class AtomFactors(NamedTuple):
-    """By what the odds of an atom are multiplied. A property has them as a tensor (4,), and rows as a tensor (n, 4)."""
+    """The factors by which the odds of an atom are multiplied. Those of a property are a tensor (4,), those of rows a tensor (n, 4)."""
 
     atom: Tensor  # which of the atoms
     distance: Tensor  # on the scale of the property
@@ -69,7 +69,7 @@ class HeldOutAtoms(NamedTuple):
 
     @classmethod
     def of(cls, atom: int, parts: Sequence[HeldOutPart]) -> HeldOutAtoms:
-        """Of all values in some parts."""
+        """The values of all parts."""
         observed = []
         for part in parts:
             atoms = torch.full((len(part.codes),), atom, device=part.codes.device)
@@ -82,7 +82,7 @@ class HeldOutAtoms(NamedTuple):
 
 
 def most_frequent_atom(codes: Tensor) -> int | None:
-    """Of values with codes (n, 4); None where few are an atom, or nearly all are."""
+    """The atom that most values have, by their codes (n, 4); None where few are an atom, or nearly all are."""
     atoms = codes[:, 3].long()
     if not bool((atoms >= 0).any()):
         return None

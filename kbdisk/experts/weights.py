@@ -75,7 +75,10 @@ def limited(errors: Tensor) -> Tensor:
 
 
 def without_outliers(errors: Tensor) -> Tensor:
-    """(n, E) the same, clamped further out for a predictor whose errors are mostly larger: else a far worse one would seem nearly as good."""
+    """(n, E) errors relative to the best predictor's, in which only outliers are clamped.
+
+    A predictor whose errors are mostly larger keeps them: clamped like the best one's they would make it seem nearly as good.
+    """
     return _clamped_by_own(errors, errors.square().mean(0).min().sqrt(), MAX_ERROR)
 
 
@@ -87,7 +90,7 @@ def _clamped(errors: Tensor, best: Tensor, most: float | Tensor) -> Tensor:
 
 
 def _clamped_by_own(errors: Tensor, best: Tensor, most: float) -> Tensor:
-    """(n, E) the same, clamped to twice what nine of ten errors of a predictor are within, where that is more."""
+    """(n, E) errors relative to the size of the best predictor's (). Each predictor's are clamped to `most`, or further out, to twice the bound of nine tenths of them."""
     if not len(errors):
         return errors
     own = MOST_OF_USUAL * errors.abs().quantile(USUAL_ERRORS, 0) / best.clamp(min=EPSILON)
@@ -215,7 +218,7 @@ def _limited_absolute(errors: Tensor) -> Tensor:
 
 
 def _absolute_without_outliers(errors: Tensor) -> Tensor:
-    """(n, E) the same, as in `without_outliers`."""
+    """(n, E) errors relative to the mean absolute error of the best predictor, in which only outliers are clamped."""
     return _clamped_by_own(errors, _best_absolute(errors), MAX_ABSOLUTE_ERROR)
 
 

@@ -75,16 +75,16 @@ def test_the_comparison_shows_numbers_and_labels_apart_and_draws_them(tmp_path):
 
 
 def test_the_page_has_the_papers_tables_where_peers_were_measured(tmp_path):
-    from benchmarks.comparison import beside_peers, tables_of_others
+    from benchmarks.comparison import predicted_beside_peers, tables_of_others
 
     def of_phones(method: str, told: str) -> Result:
         return Result("gsm", method, [Row("weight", 20.0, 30)], split="paper", told=told)
 
     longer, ours, baseline = of_phones("ours", ""), of_phones("ours", " + 1m"), of_phones("constant", "")
-    assert beside_peers([longer, ours, baseline]) == []
+    assert predicted_beside_peers([longer, ours, baseline]) == []
     peer = of_phones("tabddpm", " + 1m")
     elsewhere = replace(baseline, split="names")
-    assert beside_peers([longer, ours, baseline, elsewhere, peer]) == [ours, baseline, peer]
+    assert predicted_beside_peers([longer, ours, baseline, elsewhere, peer]) == [ours, baseline, peer]
     assert tables_of_others(tmp_path) == []
     for stored in (longer, ours, baseline, peer):
         append(tmp_path / "gsm.jsonl", stored)

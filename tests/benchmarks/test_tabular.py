@@ -395,8 +395,8 @@ def test_scores_of_other_methods_stand_beside_those_that_are_published_of_them()
         "smote, published, and how far the score here is from it: abalone 0.549 (-0.003), diabetes 0.683 (+0.090)."
         in notes
     )
-    elsewhere = [replace(one, part="validation") for one in of_smote]
-    assert not any("how far" in note for note in table_of_scores(elsewhere, PAPERS, "validation").notes)
+    on_validation = [replace(score, part="validation") for score in of_smote]
+    assert not any("how far" in note for note in table_of_scores(on_validation, PAPERS, "validation").notes)
 
 
 def test_sets_with_budgets_of_their_own_share_a_column():
