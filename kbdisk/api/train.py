@@ -417,6 +417,7 @@ def links_of(
         return None
     begun = time.monotonic()
     triples = Triples.of(schema, readings, values=config.values)
+    return_freed_memory()  # of columns of millions of triples
     if len(triples.links) < MIN_LINKS:
         return None
     left = None if seconds is None else max(seconds - (time.monotonic() - begun), MIN_SECONDS_OF_LINKS)

@@ -193,6 +193,11 @@ class Triples:
         """(n, 3) the triples whose tail is an entity."""
         return self.numbered[self.is_link[self.numbered[:, 1]]]
 
+    @property
+    def of_values(self) -> Tensor:
+        """(n, 3) the other triples, whose tail is a value."""
+        return self.numbered[~self.is_link[self.numbered[:, 1]]]
+
     def only(self, kept: Tensor) -> Triples:
         """The same nodes and relations with some of the triples (n,)."""
         return replace(self, numbered=self.numbered[kept])

@@ -134,7 +134,7 @@ class LinkFactorizationConfig:
     """A factorisation of all links, for links in both directions."""
 
     share: float = 0.0  # of the time budget, beside that for training
-    rank: int = 0  # complex numbers of a node; 0: 200, or more where the time allows
+    rank: int = 0  # complex numbers of a node; 0: as the time allows
     max_scored: int = 1 << 15  # nodes that a step scores, at most
     values: bool = True  # whether classes, labels and numbers are nodes, too
     queries: int = 400  # of a step

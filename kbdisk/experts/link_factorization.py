@@ -63,7 +63,13 @@ CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false on
 MIN_SECONDS = 1e-9
 UNLIMITED_EPOCHS = 60  # where there is no time limit
 DEFAULT_RANK = 200  # without a time limit
-LARGER_RANKS = {400: 60, 800: 160}  # epochs that the default rank has time for, from which on a larger rank is better
+SMALLEST_RANK = 50  # with one, whatever the time
+LARGER_RANKS = {  # epochs that the smallest rank has time for, from which on a larger rank is better
+    100: 10,
+    200: 40,
+    400: 160,
+    800: 430,
+}
 MAX_NUMBERS = 1 << 25  # of the vectors of all nodes at a larger rank
 MIN_NUMBERS_SET_ASIDE = 1 << 23  # of these vectors, from which on those of a trial are in a file while another one runs
 MEASURED_STEPS = 7  # whose time says how many epochs there are
@@ -250,17 +256,15 @@ class FactorTrainer:
 
     def learn_from(self, triples: Triples) -> None:
         """Learn from these triples of the same nodes from now on."""
-        links = with_inverses(triples.links, self.relations_count)
-        values = triples.numbered[~triples.is_link[triples.numbered[:, 1]]]
-        self.sides = [
-            _Queries(numbered, candidates, 2 * self.relations_count, self.config.answers)
-            for numbered, candidates in (
-                (links, slice(0, self.entities)),
-                (values, slice(self.entities, triples.nodes)),
-            )
-            if len(numbered)
-        ]
+        self.sides: list[_Queries] = []  # the former ones make room
         self._steps: Iterator[tuple[_Queries, Tensor]] = iter(())
+        self._add_side(with_inverses(triples.links, self.relations_count), slice(0, self.entities))
+        self._add_side(triples.of_values, slice(self.entities, triples.nodes))
+
+    def _add_side(self, numbered: Tensor, candidates: slice) -> None:
+        """Learn from triples whose tails are among some nodes, too."""
+        if len(numbered):
+            self.sides.append(_Queries(numbered, candidates, 2 * self.relations_count, self.config.answers))
 
     def run(
         self,
@@ -391,35 +395,43 @@ class FactorTrainer:
 
 
 class _Queries:
-    """Triples by their queries, in pieces of some answers at most."""
+    """Triples by their queries, in pieces of some answers at most. Numbers are small integers, as there are millions."""
 
     def __init__(self, numbered: Tensor, candidates: slice, width: int, answers_at_once: int) -> None:
         self.candidates = candidates
         keys = numbered[:, 0] * width + numbered[:, 1]
-        order = keys.argsort(stable=True)
-        self.numbered, keys = numbered[order], keys[order]
-        del order
+        keys, order = keys.sort(stable=True)
+        numbered = numbered.int()
+        self.numbered = numbered[order]
+        del numbered, order
         _, answers = keys.unique_consecutive(return_counts=True)
-        starts = (answers.cumsum(0) - answers).repeat_interleave(answers)
-        self.query = torch.arange(len(answers)).repeat_interleave(answers)
-        piece = torch.arange(len(keys)).sub_(starts).div_(answers_at_once, rounding_mode="floor")
-        del starts
-        piece.add_(self.query, alpha=len(keys))
-        _, self.counts = piece.unique_consecutive(return_counts=True)  # (pieces,)
-        self.starts = self.counts.cumsum(0) - self.counts
+        del keys
+        pieces = (answers + answers_at_once - 1).div(answers_at_once, rounding_mode="floor")
+        counts = torch.full((int(pieces.sum()),), answers_at_once, dtype=torch.int)
+        counts[pieces.cumsum(0) - 1] = (answers - (pieces - 1) * answers_at_once).int()
+        self.counts = counts  # (pieces,)
+        self.starts = (counts.cumsum(0) - counts).int()
+        several = (pieces > 1).nonzero()[:, 0]
+        starts = (answers.cumsum(0) - answers)[several]
+        self.divided = torch.repeat_interleave(
+            answers[several]
+        )  # the query of each triple whose query has several pieces
+        within = torch.arange(len(self.divided)) - (answers[several].cumsum(0) - answers[several])[self.divided]
+        self.places = starts[self.divided] + within  # of these triples
 
     def shuffle(self, generator: torch.Generator) -> None:
         """Draw anew which answers of a query are in the same piece."""
-        order = torch.randperm(len(self.query), generator=generator)
-        self.numbered = self.numbered[order[self.query[order].argsort(stable=True)]]
+        order = torch.randperm(len(self.places), generator=generator)
+        order = order[self.divided[order].argsort(stable=True)]
+        self.numbered[self.places] = self.numbered[self.places[order]]
 
     def take(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The heads and relations (q,) of some pieces; the rows and tails (n,) of their answers; how many each has (q,)."""
-        counts, starts = self.counts[pieces], self.starts[pieces]
+        counts, starts = self.counts[pieces].long(), self.starts[pieces].long()
         rows = torch.arange(len(pieces)).repeat_interleave(counts)
         within = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
-        tail = self.numbered[starts[rows] + within, 2]
-        first = self.numbered[starts]
+        tail = self.numbered[starts[rows] + within, 2].long()
+        first = self.numbered[starts].long()
         return first[:, 0], first[:, 1], rows, tail, counts.float()
 
 
@@ -796,19 +808,19 @@ def rank_of(triples: Triples, config: LinkFactorizationConfig, seed: int, second
     """The rank of the configuration; where that is 0 one that suits the number of nodes and the time, as measured by a few steps."""
     if config.rank or seconds is None:
         return config.rank or DEFAULT_RANK
-    trainer = FactorTrainer(triples, replace(config, rank=DEFAULT_RANK), DEFAULT_STRENGTH, seed)
+    trainer = FactorTrainer(triples, replace(config, rank=SMALLEST_RANK), DEFAULT_STRENGTH, seed)
     times_of_steps = []
     for step in islice(trainer.epoch(), MEASURED_STEPS):
         start = time.monotonic()
         trainer.step(*step)
         times_of_steps.append(time.monotonic() - start)
     if not times_of_steps:
-        return DEFAULT_RANK
+        return SMALLEST_RANK
     epochs = seconds / (median(times_of_steps) * trainer.steps_of_epoch)
     suitable = [
         rank for rank, least in LARGER_RANKS.items() if epochs >= least and 2 * rank * triples.nodes <= MAX_NUMBERS
     ]
-    return max([DEFAULT_RANK, *suitable])
+    return max([SMALLEST_RANK, *suitable])
 
 
 def fit(

@@ -1,13 +1,14 @@
 """Links to other entities: categories over ids where there are few targets, pointers into a table of entities where many.
 
 Codes (n,) count a slot's targets from 0; -1 is an entity that training never linked to. However they are predicted, links
-are read out of one table of entities: an entity has the same vector whichever property leads to it.
+are read out of one table of entities: an entity has the same vector whichever property leads to it. Where there are very
+many, those that are linked to most have vectors of their own, and the others share some, so that the table ends growing.
 
 A pointer is a query scored against the vectors of entities, by their ids and their names. In training the softmax is
 sampled: each target that no row links to is in the sample with a known probability, and is weighted by its inverse. So the
 denominator is right on average, and exact where all targets are in it. In evaluation every target is scored.
 
-n rows   V targets of a slot   N of all slots   E entities   m of them scored   D width   S slots   C columns
+n rows   V targets of a slot   N of all slots   E entities   m of them scored   T vectors   D width   S slots   C columns
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from kbdisk.rng import thread_generator
 from kbdisk.schemas.kinds import Link
 
 MAX_SCORES = 1 << 24  # that are computed at once
+MAX_OWN_VECTORS = 1 << 15  # of entities that links lead to
+SHARED_VECTORS = 1 << 12  # of all others, which are linked to least
 MAX_DENSE_TARGETS = 4096  # of a slot, up to which the scores of all are kept, so that experts can be combined with them
 
 
@@ -128,22 +131,32 @@ def ids_of(values: Iterable[Any]) -> list[str]:
 
 
 class EntityVectors(nn.Module):
-    """The vectors of the entities that slots may link to: a learnt one for each id, whatever the slot, plus its name's."""
+    """The vectors of the entities that slots may link to: a learnt one for each id, whatever the slot, plus its name's.
+
+    Of very many entities, those that the fewest links lead to share learnt vectors.
+    """
 
     entity: Tensor
     starts: Tensor
+    row: Tensor
 
     def __init__(self, targets: Sequence[Labels], setting: Setting, table: Callable[[int, int], nn.Parameter]) -> None:
         super().__init__()
         ids = dict.fromkeys(id for labels in targets for id in labels.values)
-        row = {id: number for number, id in enumerate(ids)}
-        entity = torch.tensor([row[id] for labels in targets for id in labels.values], dtype=torch.long)
+        number_of = {id: number for number, id in enumerate(ids)}
+        entity = torch.tensor([number_of[id] for labels in targets for id in labels.values], dtype=torch.long)
+        counts = torch.tensor([count for labels in targets for count in labels.counts], dtype=torch.long)
+        links = torch.zeros(len(ids), dtype=torch.long).index_add_(0, entity, counts)
         self.register_buffer("entity", entity, persistent=False)  # (N,)
         self.register_buffer("starts", starts_of(targets), persistent=False)  # (S,)
-        self.table = table(len(ids), setting.width)  # (E, D)
+        self.register_buffer("row", vector_rows(links), persistent=False)  # (E,)
+        self.table = table(min(len(ids), MAX_OWN_VECTORS + SHARED_VECTORS), setting.width)  # (T, D)
         names = {id: name for labels in targets for id, name in zip(labels.values, labels.names, strict=False) if name}
         has_texts = setting.config.text and setting.reader is not None and names
         self.texts = TextVectors([names.get(id, "") for id in ids], setting) if has_texts else None
+
+    def __len__(self) -> int:
+        return len(self.row)
 
     def forward(self, which: Tensor, scale: float = 1.0) -> Tensor:
         """(m,) numbers of targets -> (m, D); `scale` multiplies the vectors of names"""
@@ -151,8 +164,18 @@ class EntityVectors(nn.Module):
 
     def of_entities(self, entity: Tensor, scale: float = 1.0) -> Tensor:
         """(m,) entities -> (m, D)"""
-        vectors = F.embedding(entity, self.table)
+        vectors = F.embedding(self.row[entity], self.table)
         return vectors if self.texts is None else vectors + scale * self.texts(entity)
+
+
+def vector_rows(links: Tensor) -> Tensor:
+    """(E,) the row of each entity in the table of vectors, by how many links lead to it (E,)."""
+    entities = torch.arange(len(links))
+    if len(links) <= MAX_OWN_VECTORS + SHARED_VECTORS:
+        return entities
+    place = torch.empty_like(entities)
+    place[links.argsort(descending=True, stable=True)] = entities
+    return torch.where(place < MAX_OWN_VECTORS, place, MAX_OWN_VECTORS + place % SHARED_VECTORS)
 
 
 @dataclass(frozen=True)
@@ -271,7 +294,7 @@ class SampledPointers:
     def log_prob(self, codes: Tensor) -> Tensor:
         """(n,)"""
         entities = self.beliefs[0].targets.entities
-        uniforms = torch.rand(len(entities.table), generator=thread_generator(), device=codes.device)  # (E,)
+        uniforms = torch.rand(len(entities), generator=thread_generator(), device=codes.device)  # (E,)
         samples = [
             _Sample.of(belief.targets, of_slot.clamp(min=0), uniforms)
             for belief, of_slot in zip(self.beliefs, self._by_slot(codes), strict=True)

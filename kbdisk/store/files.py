@@ -51,7 +51,7 @@ CONFIG = "config.json"
 LARGEST_CONFIG = 1 << 24  # bytes
 VERSION = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 WANTED = "Name a folder that kbdisk train wrote."
-FORMAT = 24
+FORMAT = 25
 MEMBERS = tuple(  # each network's weights, and the index of its latent nearest neighbours
     (f"model{number}.safetensors", f"latent_knn{number}.safetensors")
     for number in ("", "-2", "-3", "-4", "-5", "-6", "-7", "-8")

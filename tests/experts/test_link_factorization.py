@@ -342,7 +342,7 @@ def test_the_rank_that_is_chosen_grows_with_the_time_and_shrinks_with_the_nodes(
     triples, chosen = ring(), LinkFactorizationConfig()
     assert links.rank_of(triples, LinkFactorizationConfig(rank=8), 0, 1e9) == 8
     assert links.rank_of(triples, chosen, 0, None) == links.DEFAULT_RANK
-    assert links.rank_of(triples, chosen, 0, 1e-9) == links.DEFAULT_RANK
+    assert links.rank_of(triples, chosen, 0, 1e-9) == links.SMALLEST_RANK
     assert links.rank_of(triples, chosen, 0, 1e9) == max(links.LARGER_RANKS)
     monkeypatch.setattr(links, "MAX_NUMBERS", 40 * 2 * min(links.LARGER_RANKS))
     assert links.rank_of(triples, chosen, 0, 1e9) == min(links.LARGER_RANKS)
@@ -381,3 +381,34 @@ def test_factors_that_are_set_aside_while_others_are_tried_are_the_same(monkeypa
     set_aside = links.fit(triples, config, steps=40)
     assert torch.equal(set_aside.factors.nodes, in_memory.factors.nodes)
     assert set_aside.strength == in_memory.strength
+
+
+@given(
+    st.sets(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=40),
+    st.integers(1, 4),
+    st.integers(1, 5),
+)
+def test_an_epoch_takes_each_triple_once_in_pieces_of_a_few_answers(drawn, answers, queries):
+    triples = Triples.of_links([(f"n{head}", (f"p{relation}",), f"n{tail}") for head, relation, tail in sorted(drawn)])
+    trainer = FactorTrainer(triples, LinkFactorizationConfig(rank=2, answers=answers, queries=queries), 0.0, 0)
+    expected = sorted(map(tuple, with_inverses(triples.links, len(triples.relations)).tolist()))
+    for _ in range(3):
+        taken, pieces = [], []
+        for side, chosen in trainer.epoch():
+            heads, relations, rows, tails, counts = side.take(chosen)
+            taken += zip(heads[rows].tolist(), relations[rows].tolist(), tails.tolist(), strict=True)
+            pieces += counts.tolist()
+            assert torch.equal(torch.bincount(rows, minlength=len(chosen)).float(), counts)
+        assert sorted(taken) == expected
+        assert max(pieces) <= answers
+
+
+def test_answers_of_a_query_are_in_other_pieces_in_each_epoch():
+    triples = Triples.of_links([("hub", ("p",), f"n{number}") for number in range(40)])
+    trainer = FactorTrainer(triples, LinkFactorizationConfig(rank=2, answers=20, queries=1), 0.0, 0)
+
+    def of_hub():
+        taken = (side.take(pieces) for side, pieces in trainer.epoch())
+        return {frozenset(tails.tolist()) for heads, _, _, tails, _ in taken if len(tails) == 20}
+
+    assert len(of_hub() | of_hub()) == 4

@@ -224,3 +224,26 @@ def test_one_entity_is_one_vector_whatever_property_leads_to_it():
     x = encoder(codes, rows_of([0, 1]))
     torch.testing.assert_close(x[0], x[1])
     assert encoder.entities.table.shape == (40, WIDTH)
+
+
+def test_of_many_entities_those_with_the_fewest_links_share_vectors(monkeypatch):
+    monkeypatch.setattr("kbdisk.leaves.link.MAX_OWN_VECTORS", 6)
+    monkeypatch.setattr("kbdisk.leaves.link.SHARED_VECTORS", 3)
+    codecs, decoder, encoder = decoder_of([ids(40), ["e39"] * 9], LinkConfig(few=20, unread=0))
+    assert encoder.entities.table.shape == decoder.pointers.entities.table.shape == (9, WIDTH)
+    rows = encoder.entities.row[encoder.entities.entity[codecs[0].encode([f"e{i}" for i in range(40)])]]
+    frequent = [*range(5), 39]  # linked to more than once
+    own = rows[frequent]
+    assert sorted(own.tolist()) == list(range(6))
+    shared = rows[[i for i in range(40) if i not in frequent]]
+    assert torch.bincount(shared, minlength=9).tolist() == [0] * 6 + [12, 11, 11]
+    h, codes = torch.randn(40, WIDTH), torch.arange(40)
+    log_prob = decoder.train()(h, rows_of([0] * 40)).log_prob(codes)
+    log_prob.sum().backward()
+    assert log_prob.isfinite().all()
+    assert (decoder.pointers.entities.table.grad != 0).any(1).all()
+
+
+def test_few_entities_have_vectors_of_their_own_in_the_order_in_which_they_came():
+    _, _, encoder = decoder_of([ids(40), ids(30)], LinkConfig(few=20))
+    assert torch.equal(encoder.entities.row, torch.arange(40))
