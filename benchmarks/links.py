@@ -233,7 +233,8 @@ def measure_unseen(source: str, budget: str, seed: int, arguments: argparse.Name
     """The ranks of links of entities that training never saw, and that it saw with the same triples."""
     given = task_of(source, seed, arguments.validation).given
     questions = unseen_questions(given, seed)
-    config = LinkFactorizationConfig(rank=arguments.rank)
+    rank = rank_of(questions.without, LinkFactorizationConfig(rank=arguments.rank), seed, seconds_of(budget))
+    config = LinkFactorizationConfig(rank=rank)
     methods = {UNSEEN: (questions.without, config), SEEN: (questions.with_given, config)}
     known = Answers(given.links, len(given.relations))
 

@@ -194,8 +194,8 @@ class Triples:
         return self.numbered[self.is_link[self.numbered[:, 1]]]
 
     @property
-    def of_values(self) -> Tensor:
-        """(n, 3) the other triples, whose tail is a value."""
+    def value_triples(self) -> Tensor:
+        """(n, 3) the triples whose tail is a value."""
         return self.numbered[~self.is_link[self.numbered[:, 1]]]
 
     def only(self, kept: Tensor) -> Triples:

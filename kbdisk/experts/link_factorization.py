@@ -20,7 +20,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from statistics import median
 from typing import IO, NamedTuple
 
@@ -63,16 +62,16 @@ CLASSIFIER_PRIOR = 1.0  # precision of the weights that tell links from false on
 MIN_SECONDS = 1e-9
 UNLIMITED_EPOCHS = 60  # where there is no time limit
 DEFAULT_RANK = 200  # without a time limit
-SMALLEST_RANK = 50  # with one, whatever the time
+SMALLEST_RANK = 50  # with a time limit, however short
 LARGER_RANKS = {  # epochs that the smallest rank has time for, from which on a larger rank is better
     100: 10,
     200: 40,
     400: 160,
     800: 430,
 }
-MAX_NUMBERS = 1 << 25  # of the vectors of all nodes at a larger rank
+MAX_NUMBERS = 1 << 25  # of the vectors of all nodes at a rank above the default
 MIN_NUMBERS_SET_ASIDE = 1 << 23  # of these vectors, from which on those of a trial are in a file while another one runs
-MEASURED_STEPS = 7  # whose time says how many epochs there are
+MEASURED_STEPS = 7  # of each side, whose time says how many epochs there are
 
 
 def times(x: Tensor, y: Tensor) -> Tensor:
@@ -258,13 +257,14 @@ class FactorTrainer:
         """Learn from these triples of the same nodes from now on."""
         self.sides: list[_Queries] = []  # the former ones make room
         self._steps: Iterator[tuple[_Queries, Tensor]] = iter(())
-        self._add_side(with_inverses(triples.links, self.relations_count), slice(0, self.entities))
-        self._add_side(triples.of_values, slice(self.entities, triples.nodes))
-
-    def _add_side(self, numbered: Tensor, candidates: slice) -> None:
-        """Learn from triples whose tails are among some nodes, too."""
-        if len(numbered):
-            self.sides.append(_Queries(numbered, candidates, 2 * self.relations_count, self.config.answers))
+        width, answers = 2 * self.relations_count, self.config.answers
+        links = int(triples.is_link[triples.numbered[:, 1]].sum())
+        if links:
+            self.sides.append(
+                _Queries(with_inverses(triples.links, width // 2), slice(0, self.entities), width, answers)
+            )
+        if links < len(triples):
+            self.sides.append(_Queries(triples.value_triples, slice(self.entities, triples.nodes), width, answers))
 
     def run(
         self,
@@ -295,20 +295,32 @@ class FactorTrainer:
             self.step(*step)
             taken += 1
 
-    @property
-    def steps_of_epoch(self) -> int:
-        """How many steps an epoch has."""
-        return sum(-(-len(side.counts) // self.config.queries) for side in self.sides)
+    def seconds_of_epoch(self) -> float:
+        """The seconds of an epoch, by a few steps of each side, which are taken."""
+        seconds = 0.0
+        for side in self.sides:
+            steps, times_of_steps = self._steps_of(side), []
+            for pieces in steps[:MEASURED_STEPS]:
+                start = time.monotonic()
+                self.step(side, pieces)
+                times_of_steps.append(time.monotonic() - start)
+            seconds += median(times_of_steps) * len(steps)
+        return seconds
 
     def epoch(self) -> Iterator[tuple[_Queries, Tensor]]:
         """The steps of one epoch: each its side, and pieces of queries."""
         steps = []
         for side in self.sides:
             side.shuffle(self.generator)
-            order = torch.randperm(len(side.counts), generator=self.generator)
-            steps += [(side, pieces) for pieces in order.split(self.config.queries)]
+            steps += [(side, pieces) for pieces in self._steps_of(side)]
         for place in torch.randperm(len(steps), generator=self.generator).tolist():
             yield steps[place]
+
+    def _steps_of(self, side: _Queries) -> Sequence[Tensor]:
+        """The pieces of each step of an epoch of a side."""
+        order = torch.randperm(len(side.counts), generator=self.generator)
+        steps: Sequence[Tensor] = order.split(self.config.queries)
+        return steps
 
     def step(self, side: _Queries, pieces: Tensor) -> None:
         """One step by some pieces of a side's queries."""
@@ -395,7 +407,7 @@ class FactorTrainer:
 
 
 class _Queries:
-    """Triples by their queries, in pieces of some answers at most. Numbers are small integers, as there are millions."""
+    """Triples by their queries, in pieces of some answers at most. Triples and pieces are numbered by 32 bits, as there are millions."""
 
     def __init__(self, numbered: Tensor, candidates: slice, width: int, answers_at_once: int) -> None:
         self.candidates = candidates
@@ -411,19 +423,18 @@ class _Queries:
         counts[pieces.cumsum(0) - 1] = (answers - (pieces - 1) * answers_at_once).int()
         self.counts = counts  # (pieces,)
         self.starts = (counts.cumsum(0) - counts).int()
-        several = (pieces > 1).nonzero()[:, 0]
-        starts = (answers.cumsum(0) - answers)[several]
-        self.divided = torch.repeat_interleave(
-            answers[several]
-        )  # the query of each triple whose query has several pieces
-        within = torch.arange(len(self.divided)) - (answers[several].cumsum(0) - answers[several])[self.divided]
-        self.places = starts[self.divided] + within  # of these triples
+        # of queries with several pieces: for each triple the query, and its row
+        has_several = pieces > 1
+        first_rows, answers = (answers.cumsum(0) - answers)[has_several], answers[has_several]
+        self.divided_queries = torch.repeat_interleave(answers)
+        before = (answers.cumsum(0) - answers)[self.divided_queries]
+        self.divided_rows = first_rows[self.divided_queries] + torch.arange(len(self.divided_queries)) - before
 
     def shuffle(self, generator: torch.Generator) -> None:
         """Draw anew which answers of a query are in the same piece."""
-        order = torch.randperm(len(self.places), generator=generator)
-        order = order[self.divided[order].argsort(stable=True)]
-        self.numbered[self.places] = self.numbered[self.places[order]]
+        order = torch.randperm(len(self.divided_rows), generator=generator)
+        order = order[self.divided_queries[order].argsort(stable=True)]
+        self.numbered[self.divided_rows] = self.numbered[self.divided_rows[order]]
 
     def take(self, pieces: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The heads and relations (q,) of some pieces; the rows and tails (n,) of their answers; how many each has (q,)."""
@@ -809,18 +820,13 @@ def rank_of(triples: Triples, config: LinkFactorizationConfig, seed: int, second
     if config.rank or seconds is None:
         return config.rank or DEFAULT_RANK
     trainer = FactorTrainer(triples, replace(config, rank=SMALLEST_RANK), DEFAULT_STRENGTH, seed)
-    times_of_steps = []
-    for step in islice(trainer.epoch(), MEASURED_STEPS):
-        start = time.monotonic()
-        trainer.step(*step)
-        times_of_steps.append(time.monotonic() - start)
-    if not times_of_steps:
-        return SMALLEST_RANK
-    epochs = seconds / (median(times_of_steps) * trainer.steps_of_epoch)
-    suitable = [
-        rank for rank, least in LARGER_RANKS.items() if epochs >= least and 2 * rank * triples.nodes <= MAX_NUMBERS
-    ]
-    return max([SMALLEST_RANK, *suitable])
+    return suitable_rank(seconds / max(trainer.seconds_of_epoch(), MIN_SECONDS), triples.nodes)
+
+
+def suitable_rank(epochs: float, nodes: int) -> int:
+    """The rank for so many nodes, and so many epochs that the smallest rank has time for."""
+    ranks = [rank for rank, least in LARGER_RANKS.items() if epochs >= least]
+    return max([SMALLEST_RANK, *(rank for rank in ranks if rank <= DEFAULT_RANK or 2 * rank * nodes <= MAX_NUMBERS)])
 
 
 def fit(

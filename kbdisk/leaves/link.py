@@ -2,7 +2,8 @@
 
 Codes (n,) count a slot's targets from 0; -1 is an entity that training never linked to. However they are predicted, links
 are read out of one table of entities: an entity has the same vector whichever property leads to it. Where there are very
-many, those that are linked to most have vectors of their own, and the others share some, so that the table ends growing.
+many, those that most links lead to have vectors of their own, and all others share a fixed number, so that the table stops
+growing.
 
 A pointer is a query scored against the vectors of entities, by their ids and their names. In training the softmax is
 sampled: each target that no row links to is in the sample with a known probability, and is weighted by its inverse. So the
@@ -33,8 +34,9 @@ from kbdisk.rng import thread_generator
 from kbdisk.schemas.kinds import Link
 
 MAX_SCORES = 1 << 24  # that are computed at once
-MAX_OWN_VECTORS = 1 << 15  # of entities that links lead to
-SHARED_VECTORS = 1 << 12  # of all others, which are linked to least
+# Models are stored without the row of each entity: other numbers need a new format of models.
+MAX_OWN_VECTORS = 1 << 15  # of the entities that most links lead to
+SHARED_VECTORS = 1 << 12  # of all others
 MAX_DENSE_TARGETS = 4096  # of a slot, up to which the scores of all are kept, so that experts can be combined with them
 
 
@@ -133,7 +135,7 @@ def ids_of(values: Iterable[Any]) -> list[str]:
 class EntityVectors(nn.Module):
     """The vectors of the entities that slots may link to: a learnt one for each id, whatever the slot, plus its name's.
 
-    Of very many entities, those that the fewest links lead to share learnt vectors.
+    Of very many entities, those that the fewest links lead to share vectors.
     """
 
     entity: Tensor

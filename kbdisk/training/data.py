@@ -40,9 +40,7 @@ MIN_VALUES_SAMPLED = 300_000  # that are learnt from in any case, if there are s
 READ_PER_SECOND = (
     10_000  # of a time budget: values up to which all entities of a source with links are read, as evidence
 )
-MAX_LINKED_VALUES = (
-    1_000_000  # that are learnt from where others are not read: each target of a link has vectors in memory
-)
+MAX_LINKED_VALUES = 1_000_000  # that are learnt from where others are not read: each node of the factorised links has a vector in memory
 MIN_LEARNT = 1000  # entities, however many values each has
 MAX_SAMPLE = 0.8  # of the entities; where there is time for more, all are learnt from
 MAX_ENTITIES_NAMED = 1000  # entities whose classes an error names

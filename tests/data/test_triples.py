@@ -38,8 +38,8 @@ def test_links_values_and_classes_are_triples():
     assert triples.relation_of[Relation(CLASSES, False)] is not None
     assert len(triples.links) == 4 * 6
     assert bool((triples.links[:, 2] < len(triples.entities)).all())
-    own_values = triples.numbered[~triples.is_link[triples.numbered[:, 1]]]
-    assert bool((own_values[:, 2] >= len(triples.entities)).all())
+    assert len(triples.links) + len(triples.value_triples) == len(triples)
+    assert bool((triples.value_triples[:, 2] >= len(triples.entities)).all())
 
 
 def test_each_value_node_belongs_to_its_relation():

@@ -338,14 +338,33 @@ def none() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
 
 
-def test_the_rank_that_is_chosen_grows_with_the_time_and_shrinks_with_the_nodes(monkeypatch):
+def test_the_rank_is_the_configured_one_or_follows_the_time():
     triples, chosen = ring(), LinkFactorizationConfig()
     assert links.rank_of(triples, LinkFactorizationConfig(rank=8), 0, 1e9) == 8
     assert links.rank_of(triples, chosen, 0, None) == links.DEFAULT_RANK
     assert links.rank_of(triples, chosen, 0, 1e-9) == links.SMALLEST_RANK
     assert links.rank_of(triples, chosen, 0, 1e9) == max(links.LARGER_RANKS)
-    monkeypatch.setattr(links, "MAX_NUMBERS", 40 * 2 * min(links.LARGER_RANKS))
-    assert links.rank_of(triples, chosen, 0, 1e9) == min(links.LARGER_RANKS)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "rank"), [(0.1, 50), (9, 50), (10, 100), (39, 100), (40, 200), (160, 400), (429, 400), (430, 800)]
+)
+def test_the_rank_that_is_chosen_grows_with_the_epochs_that_there_is_time_for(epochs, rank):
+    assert links.suitable_rank(epochs, 1000) == rank
+
+
+def test_ranks_above_the_default_are_for_few_nodes():
+    nodes = links.MAX_NUMBERS // 800
+    assert links.suitable_rank(1e9, nodes) == 400
+    assert links.suitable_rank(1e9, nodes + 1) == 200
+    assert links.suitable_rank(1e9, 1 << 40) == 200
+
+
+def test_the_seconds_of_an_epoch_are_those_of_its_steps(monkeypatch):
+    now = iter(range(1000))
+    monkeypatch.setattr(links.time, "monotonic", lambda: float(next(now)))
+    trainer = FactorTrainer(ring(), LinkFactorizationConfig(rank=2, queries=10), 0.0, 0)
+    assert trainer.seconds_of_epoch() == len(list(trainer.epoch())) == 16
 
 
 def test_the_rate_falls_over_the_epochs():
