@@ -255,14 +255,14 @@ class FactorTrainer:
 
     def learn_from(self, triples: Triples) -> None:
         """Learn from these triples of the same nodes from now on."""
-        self.sides: list[_Queries] = []  # the former ones make room
+        self.sides: list[_Queries] = []  # earlier sides are dropped before new ones take memory
         self._steps: Iterator[tuple[_Queries, Tensor]] = iter(())
         width, answers = 2 * self.relations_count, self.config.answers
         links = int(triples.is_link[triples.numbered[:, 1]].sum())
         if links:
-            self.sides.append(
-                _Queries(with_inverses(triples.links, width // 2), slice(0, self.entities), width, answers)
-            )
+            both = with_inverses(triples.links, self.relations_count)
+            self.sides.append(_Queries(both, slice(0, self.entities), width, answers))
+            del both
         if links < len(triples):
             self.sides.append(_Queries(triples.value_triples, slice(self.entities, triples.nodes), width, answers))
 
@@ -296,7 +296,7 @@ class FactorTrainer:
             taken += 1
 
     def seconds_of_epoch(self) -> float:
-        """The seconds of an epoch, by a few steps of each side, which are taken."""
+        """The seconds of an epoch, estimated by taking a few steps of each side."""
         seconds = 0.0
         for side in self.sides:
             steps, times_of_steps = self._steps_of(side), []
@@ -317,7 +317,7 @@ class FactorTrainer:
             yield steps[place]
 
     def _steps_of(self, side: _Queries) -> Sequence[Tensor]:
-        """The pieces of each step of an epoch of a side."""
+        """The pieces that each step of an epoch learns from, in random order."""
         order = torch.randperm(len(side.counts), generator=self.generator)
         steps: Sequence[Tensor] = order.split(self.config.queries)
         return steps
@@ -824,7 +824,7 @@ def rank_of(triples: Triples, config: LinkFactorizationConfig, seed: int, second
 
 
 def suitable_rank(epochs: float, nodes: int) -> int:
-    """The rank for so many nodes, and so many epochs that the smallest rank has time for."""
+    """The best rank for a number of nodes, and of epochs that the smallest rank has time for."""
     ranks = [rank for rank, least in LARGER_RANKS.items() if epochs >= least]
     return max([SMALLEST_RANK, *(rank for rank in ranks if rank <= DEFAULT_RANK or 2 * rank * nodes <= MAX_NUMBERS)])
 
