@@ -11,7 +11,8 @@
 A column's informative rows, those without its most frequent value, screen the candidates. Each survivor is counted on
 all rows where it applies. It is offered where its exceptions are few, where it is far better than the best predictor
 that uses less of it (a constant, one input of two), and where the binomial tail of its hits under that predictor,
-times the number of candidates tried, stays below SIGNIFICANCE. Numbers count as equal within the digits written.
+times the number of candidates tried, stays below SIGNIFICANCE. Numbers count as equal within the digits written;
+where decimal inputs are rounded themselves, also within the error that this gives the result, up to MAX_INPUT_ERROR.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ MAX_PATHS = 200_000  # of two links, looked at for each property
 MAX_ADDEND_COLUMNS = 200  # of which a sum of three is looked for
 MAX_FOUR = 40  # columns of which a sum of four is looked for
 MAX_FINALISTS = 40  # of one family for one property
+MAX_INPUT_ERROR = 1e-5  # of a result, as a share of it: five digits are right in spite of rounded inputs
 SECONDS = 10.0
 KNOWN_FACTORS = (
     25.4, 2.54, 0.3048, 0.9144, 1.609344, 1.852, 28.349523125, 453.59237, 3.785411784, 4.184, 4.1868, 0.0254,
@@ -281,13 +283,17 @@ class _Search:
             places = places[np.argsort(-rate, kind="stable")[:MAX_FINALISTS]]
         return places
 
-    def _by_number(self, rule: Rule, column: Column, predicted: Array, simpler: Iterable[Array] = (), *, held_out: bool = False) -> Match | None:  # fmt: skip
-        """The match of a rule by its predicted numbers, if it holds; `simpler` are predictions from fewer inputs."""
+    def _by_number(self, rule: Rule, column: Column, predicted: Array, simpler: Iterable[Array] = (), *, input_error: Array | float = 0.0, held_out: bool = False) -> Match | None:  # fmt: skip
+        """The match of a rule by its predicted numbers, if it holds; `simpler` are predictions from fewer inputs.
+
+        `input_error` bounds the errors of the predictions that rounded inputs cause.
+        """
         assert column.numbers is not None
         assert column.tolerance is not None
         applies = np.isfinite(predicted)
         known = np.flatnonzero(applies & np.isfinite(column.numbers))
-        truth, tolerance = column.numbers[known], column.tolerance[known]
+        tolerance = (column.tolerance + np.minimum(input_error, MAX_INPUT_ERROR * np.abs(predicted)))[known]
+        truth = column.numbers[known]
         hits = agrees(predicted[known], truth, tolerance)
         if not _is_plausible(hits):
             return None
@@ -576,6 +582,7 @@ class _Search:
         plain = (units == "number")[:, None] & (units == "number")[None, :]
         mixed = (units == column.unit)[:, None] & (units == "number")[None, :]
         alike = (units[:, None] == units[None, :]) & ~np.eye(size, dtype=bool)
+        screen_tolerance = tolerance + MAX_INPUT_ERROR * np.abs(y)
         operations: list[tuple[str, Array]] = [
             ("sum", (mixed if column.unit != "number" else plain & upper)),
             ("difference", mixed if moment else alike),
@@ -589,7 +596,7 @@ class _Search:
             hits = np.zeros((size, size), dtype=np.int32)
             for row in range(len(rows)):
                 u, v = A[row][:, None], A[row][None, :]
-                hits += agrees(OPERATIONS[name](u, v), y[row], tolerance[row])
+                hits += agrees(OPERATIONS[name](u, v), y[row], screen_tolerance[row])
             flat = np.flatnonzero(allowed.ravel())
             for place in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
                 first, second = self.numeric[usable[place // size]], self.numeric[usable[place % size]]
@@ -609,7 +616,8 @@ class _Search:
         kind = KINDS_OF_DAYS.get((name, column.unit, first.unit, second.unit), name)
         rule = self._rule(column, kind, first, second, factor=factor)
         self.tried[kind] = max(self.tried[kind], self.tried[name])
-        return self._by_number(rule, column, predicted, simpler, held_out=factor != 1.0)
+        input_error = abs(factor) * _input_error(name, first, second)
+        return self._by_number(rule, column, predicted, simpler, input_error=input_error, held_out=factor != 1.0)
 
     def _scaled_pairs(self) -> Iterator[Match]:
         """factor * u * v and factor * u / v; the factor is estimated by the median."""
@@ -676,7 +684,9 @@ class _Search:
                     columns = [self.numeric[place] for place in addends]
                     predicted = np.sum([addend.numbers for addend in columns], axis=0)  # type: ignore[arg-type]
                     simpler = [predicted - addend.numbers + _middle(addend.numbers) for addend in columns]  # type: ignore[arg-type]
-                    match = self._by_number(self._rule(column, "sum", *columns), column, predicted, simpler)
+                    input_error = np.sum([_rounding(addend) for addend in columns], axis=0)
+                    rule = self._rule(column, "sum", *columns)
+                    match = self._by_number(rule, column, predicted, simpler, input_error=input_error)
                     if match:
                         yield match
                         break
@@ -710,7 +720,7 @@ class _Search:
             sums = pairs[finite]
             missing_sums = column.numbers[row] - (values if count == 3 else pairs)  # type: ignore[index]
             known = np.flatnonzero(np.isfinite(missing_sums))
-            width = column.tolerance[row] * (1 + 1e-9) + 4e-12 * abs(column.numbers[row])  # type: ignore[index]
+            width = column.tolerance[row] * (1 + 1e-9) + MAX_INPUT_ERROR * abs(column.numbers[row])  # type: ignore[index]
             low, high = (
                 np.searchsorted(sums, missing_sums[known] - width),
                 np.searchsorted(sums, missing_sums[known] + width, "right"),
@@ -1148,6 +1158,24 @@ def _single_input_predictions(name: str, y: Array, u: Array, v: Array, predicted
             factor = v if name == "product" else 1 / np.where(v == 0, np.nan, v)
             yield u * _middle((y / u)[known])
             yield factor * _middle((y / factor)[known])
+
+
+def _input_error(name: str, first: Column, second: Column) -> Array:
+    """A bound on the error that the rounding of two inputs causes in the result of an operation."""
+    assert first.numbers is not None
+    assert second.numbers is not None
+    u, v, u_error, v_error = np.abs(first.numbers), np.abs(second.numbers), _rounding(first), _rounding(second)
+    if name == "product":
+        return np.asarray(u * v_error + v * u_error)
+    if name == "ratio":
+        return np.asarray((u_error + u * v_error / v) / v)
+    return np.asarray(u_error + v_error)
+
+
+def _rounding(column: Column) -> Array:
+    """Half of the last digit of decimal numbers; whole numbers, such as counts and days, are exact."""
+    assert column.tolerance is not None
+    return np.zeros_like(column.tolerance) if column.decimals == 0 else column.tolerance
 
 
 def _middle(values: Array) -> float:

@@ -100,6 +100,33 @@ def test_a_rule_counts_its_support_and_names_its_exceptions():
     assert rule.examples.tolist() == [3, 77]
 
 
+def test_a_product_of_rounded_numbers_is_a_rule_though_its_last_digits_differ():
+    made = Planter(300, 0)
+    first, second = (made.rng.uniform(10, 99, 300) for _ in range(2))
+    for name, values, decimals in (("first", first, 5), ("second", second, 5), ("product", first * second, 5)):
+        made.number(name, values, decimals)
+    matches = [match for match in search(made.table(), LONG) if match.rule.target == ("product",)]
+    assert [(match.rule.text, match.rule.exceptions) for match in matches] == [("product = first * second", 0)]
+    assert np.mean(np.abs(np.round(first, 5) * np.round(second, 5) - np.round(first * second, 5)) < 5e-6) < 0.1
+
+
+def test_a_sum_of_three_rounded_numbers_may_differ_in_its_last_digit():
+    made = Planter(300, 0)
+    parts = made.rng.uniform(1000, 9000, (3, 300))
+    for name, values in (("first", parts[0]), ("second", parts[1]), ("third", parts[2]), ("total", parts.sum(0))):
+        made.number(name, values, decimals=2)
+    matches = [match for match in search(made.table(), LONG) if match.rule.target == ("total",)]
+    assert [(match.rule.text, match.rule.exceptions) for match in matches] == [("total = first + second + third", 0)]
+    assert np.mean(np.abs(np.round(parts, 2).sum(0) - np.round(parts.sum(0), 2)) < 0.005) < 0.9
+
+
+def test_whole_numbers_have_no_error_that_a_sum_could_be_excused_by():
+    made = Planter(300, 0)
+    first, second = (made.number(name, made.rng.integers(1_000_000, 9_000_000, 300)) for name in ("first", "second"))
+    made.number("total", first + second + made.rng.integers(-1, 2, 300))
+    assert search(made.table(), LONG) == []
+
+
 def test_a_sum_whose_second_part_is_nearly_always_nothing_is_a_sum_only_where_that_part_counts():
     made = Planter(800, 0)
     whole = made.number("whole", made.rng.integers(0, 5000, 800))
