@@ -119,9 +119,9 @@ def task_of(source: str, seed: int, validation: bool) -> Task:
     if validation:  # the links of the test stay hidden
         rest = whole.only(~hidden)
         asked_of_rest = _drawn(rest, seed + 1, HIDDEN_SHARE)
-        given, asked = rest.only(~asked_of_rest), rest.numbered[asked_of_rest]
+        given, asked = rest.only(~asked_of_rest), rest.numbered[asked_of_rest].long()
     else:
-        given, asked = whole.only(~hidden), whole.numbered[hidden]
+        given, asked = whole.only(~hidden), whole.numbered[hidden].long()
     links_alone = given.only(given.is_link[given.numbered[:, 1]])
     return Task(given, links_alone, asked, whole.links)
 
@@ -188,7 +188,7 @@ def _fitted(
 
 def _ranked(name: str, task: Task, budget: str, seed: int) -> Measured:
     """The figures of a peer, which ranks the same links."""
-    given, asked, known = (links.numpy() for links in (task.links_alone.numbered, task.asked, task.known))
+    given, asked, known = (links.long().numpy() for links in (task.links_alone.numbered, task.asked, task.known))
     counts = len(task.given.entities), len(task.given.relations)
     ranked = registry.rank(name, Ranking(given, asked, known, *counts, seconds_of(budget), seed))
     rows = rows_of_ranks(torch.from_numpy(ranked.tails), torch.from_numpy(ranked.heads))
@@ -293,7 +293,7 @@ def unseen_questions(triples: Triples, seed: int) -> Questions:
         given.append((torch.tensor([r for r, _ in chosen]), torch.tensor([node for _, node in chosen])))
         kept += [(entity, r, node) if r < relations else (node, r - relations, entity) for r, node in chosen]
     without = triples.only(is_without)
-    with_given = replace(without, numbered=torch.cat([without.numbered, torch.tensor(kept)]).unique(dim=0))
+    with_given = replace(without, numbered=torch.cat([without.numbered, torch.tensor(kept)]).unique(dim=0).int())
     return Questions(without, with_given, asked, given)
 
 

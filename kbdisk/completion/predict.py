@@ -60,6 +60,7 @@ from kbdisk.training.trained import Trained
 CHUNK_ENTITIES, CHUNK_GAPS = 2000, 4096  # that are read before they are predicted, at most
 MAX_TOKENS = 16384  # of a batch, about: small operations take most of the time
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of an asked token: beliefs take the most memory
+LABELS_OF_COST = 256  # for so many labels an asked token costs 1, and 1 at least
 SEED_SALT = 1  # so that no seed is one of training's
 MIN_PART_PRESENCE = 0.5  # of a month or a day that is predicted with its year
 MIN_FILL_RATIO = 0.5  # of a field of a new list part: how often it is there, beside the field that is there most often
@@ -199,10 +200,16 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
             encoding.add(entity.reading)
         tokens = encoding.tokens().to(self.trained.device)
         size = max(MAX_TOKENS // (1 + self.config.draws), MAX_TOKENS // 16)
-        cost = torch.where(tokens.known, GIVEN_COST, 1.0)
+        cost = self._asked_costs[tokens.slot].masked_fill(tokens.known, GIVEN_COST)
         costs = cost.new_zeros(len(tokens)).index_add_(0, tokens.owner, cost)
         for places, batch in batches(tokens, size, costs=costs):
             yield batch, [asked[place] for place in places]
+
+    @cached_property
+    def _asked_costs(self) -> Tensor:
+        """(S,) the cost of an asked token of each slot in a batch."""
+        labels = torch.tensor([len(slot.labels) for slot in self.codec.slots], device=self.trained.device)
+        return (labels / LABELS_OF_COST).clamp(min=1)
 
     def _restrictions(self, asked: AskedEntity, consistency: Consistency) -> dict[Path, list[Restriction]]:
         """The values that the gaps of an entity may get, by their paths."""
@@ -217,7 +224,9 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         """The features that come over links, where the model has any."""
         if not self.codec.index.over:
             return None
-        return self.codec.evidence(Graph.read(self.schema, self.plan.known_readings))
+        readings = self.plan.known_readings
+        graph = Graph.read(self.schema, readings)
+        return self.codec.evidence(graph, readings if usable_processes(self.trained.device) > 1 else ())
 
     def about(self) -> dict[str, Any]:
         """What the predictions depend on: the source, the model, the options; and where not all gaps are asked, the thresholds."""

@@ -76,9 +76,7 @@ class Shrinker:
 
     def label_probabilities(self, slot: int, belief: Any) -> Tensor:
         """(V,) the shrunk probability of each label of a slot, for a belief of one row."""
-        of_slot = self.codec.slots[slot]
-        labels = of_slot.codec.targets if of_slot.kind == "link" else of_slot.codec.labels
-        predicted: Tensor = belief.probs[0, : len(labels)]
+        predicted: Tensor = belief.probs[0, : len(self.codec.slots[slot].labels)]
         weight = self.weights.get(slot, 1.0)
         if weight == 1:
             return predicted

@@ -28,6 +28,7 @@ from kbdisk.data.spool import spooled
 from kbdisk.data.superclasses import Hierarchy, Superclasses
 from kbdisk.entity import Entity, Path, Tree
 from kbdisk.errors import SchemaError
+from kbdisk.heap import return_freed_memory
 from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.leaves.tokenizer import Tokenizer
 from kbdisk.parallel import parallel_map, usable_processes
@@ -35,6 +36,7 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.kinds import nearest
 from kbdisk.schemas.schema import Schema
 
+SAMPLED_ENTITIES = 64  # about, for which that is computed which entities share
 SLOT_FIELDS = ("kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
 
 Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
@@ -158,9 +160,9 @@ class Codec:
             graph = Graph.read(self.schema, entities)
         known = entities if isinstance(entities, Sequence) else spooled(entities, folder)
         starts = range(0, max(len(known), 1), ENTITIES_PER_SHARD)
-        evidence = self.evidence(graph) if self.index.over and graph is not None else None
-        if evidence is not None and len(starts) > 1:
-            evidence.graph.arrays()  # once for all processes
+        evidence = None
+        if self.index.over and graph is not None:
+            evidence = self.evidence(graph, known if len(starts) > 1 else ())
 
         def encode_shard(start: int) -> Tokens:
             encoding = Encoding(self.index, wanted, evidence)
@@ -173,9 +175,20 @@ class Codec:
             tokens.append(shard)
         return tokens.tokens()
 
-    def evidence(self, graph: Graph) -> Evidence:
-        """The evidence over the links of a graph, as far as there are slots for it."""
-        return Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over, self.propagation)
+    def evidence(self, graph: Graph, shared_by: Sequence[Entity | Reading] = ()) -> Evidence:
+        """The evidence over the links of a graph, as far as there are slots for it.
+
+        What entities share is computed when it is first needed. It is computed here for those that a sample of some entities needs,
+        so that forked processes, which encode others, have it in common.
+        """
+        evidence = Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over, self.propagation)
+        if shared_by:
+            encoding = Encoding(self.index, lambda reading, table: (), evidence)
+            for entity in shared_by[:: len(shared_by) // SAMPLED_ENTITIES + 1]:
+                encoding.add(self._read(entity))
+            encoding.tokens()
+            return_freed_memory()
+        return evidence
 
     def leaves(self, batch: Batch, wanted: Tensor) -> list[dict[Path, Any]]:
         """The values of some known tokens (T,) of a batch by path, entity by entity.

@@ -336,7 +336,9 @@ class EvidenceEncoding:
         self, index: Index, evidence: Evidence, links: EntityLinks, own: Flat, columns: Sequence[list[Any]]
     ) -> None:
         self.index, self.evidence, self.links, self.own, self.columns = index, evidence, links, own, columns
-        self.shared: dict[Path, SmallInts] = {}  # by path, the place of each node's value in its column
+        self.shared: dict[
+            Path, tuple[Ints, SmallInts]
+        ] = {}  # by path, nodes, and the place of each one's value in its column
         self.slots: dict[tuple[str, Over], int | None] = {}
         self.parts: list[EvidenceTokens] = []
 
@@ -376,12 +378,14 @@ class EvidenceEncoding:
 
     def _shared_places(self, slot: int, path: Path, nodes: Ints) -> SmallInts:
         """The places of the values of nodes at a path. Each is added once, as entities share it."""
-        if path not in self.shared:
-            self.shared[path] = np.full(self.evidence.graph.size, UNKNOWN, np.int32)
-        places = self.shared[path]
-        new = np.unique(nodes[places[nodes] == UNKNOWN])
-        places[new] = self._places(slot, self.evidence.graph.values(new, path))
-        return places[nodes]
+        known, places = self.shared.get(path, (np.zeros(0, np.int64), np.zeros(0, np.int32)))
+        new = np.setdiff1d(nodes, known)
+        if len(new):
+            at = np.searchsorted(known, new)
+            of_new = self._places(slot, self.evidence.graph.values(new, path))
+            known, places = np.insert(known, at, new), np.insert(places, at, of_new)
+            self.shared[path] = known, places
+        return places[np.searchsorted(known, nodes)]
 
     def _slot(self, class_name: str, over: Over) -> int | None:
         """The slot of evidence for entities of a class."""

@@ -198,11 +198,13 @@ class Graph:
         """The values at a path of some nodes, which have one."""
         return self._columns[path].values(nodes)
 
-    def holders(self) -> dict[str, dict[Path, NDArray[np.int64]]]:
-        """By class and path the nodes that have a value there, ascending."""
+    def holders(self, wanted: Collection[Path] | None = None) -> dict[str, dict[Path, NDArray[np.int64]]]:
+        """By class and path the nodes that have a value there, ascending; of all paths, or of those that are wanted."""
         classes, class_of = list(self._class_numbers), np.array(self._class_of, np.int64)
         holders: dict[str, dict[Path, NDArray[np.int64]]] = {name: {} for name in classes}
         for path, column in self._columns.items():
+            if wanted is not None and path not in wanted:
+                continue
             nodes = column.nodes.astype(np.int64)
             for number, places in grouped(class_of[nodes]):
                 holders[classes[number]][path] = nodes[places]

@@ -27,7 +27,16 @@ from kbdisk.data.link_aggregates import (
     pooled_aggregate,
 )
 from kbdisk.data.pooling import Pools
-from kbdisk.data.propagation import GRADES, UNLIMITED, ChainSearch, Estimates, Propagation, Receiver, propagated_slot
+from kbdisk.data.propagation import (
+    GRADES,
+    UNLIMITED,
+    ChainSearch,
+    Estimates,
+    Propagation,
+    Receiver,
+    Relations,
+    propagated_slot,
+)
 from kbdisk.data.slots import AGGREGATE_MARK, ANY, INCOMING, Over, Source, hash_id, path_key
 from kbdisk.entity import Link, Path
 from kbdisk.schemas.kinds import COLLECTIONS
@@ -98,11 +107,19 @@ class Evidence:
 
     def propagated(self, links: EntityLinks) -> Iterator[Estimates]:
         """The propagated numbers of entities with some links."""
-        return self.propagation.estimates(self.graph, self.pools, links)
+        return self.propagation.estimates(self._relations, self.pools, links)
+
+    @cached_property
+    def _relations(self) -> Relations:
+        """The relations that propagated numbers follow."""
+        return self.propagation.relations_of(self.graph, self.pools)
 
     @cached_property
     def _holders(self) -> Mapping[str, Mapping[Path, Ints]]:
-        return self.graph.holders()
+        """By class the nodes that have a value at each of the paths that are wanted."""
+        if self._wanted is None:
+            return self.graph.holders()
+        return self.graph.holders({over.read for _, over in self._wanted if not over.aggregate})
 
     # ------------------------------------------------------------ over single links
 
@@ -159,10 +176,7 @@ class Evidence:
     def _paths_of(self, class_name: str) -> KnownPaths:
         """The paths that entities of a class have, of those that are wanted."""
         if class_name not in self._known_paths:
-            wanted = None if self._wanted is None else {over.read for _, over in self._wanted if not over.aggregate}
-            holders = self._holders[class_name]
-            read = {path: nodes for path, nodes in holders.items() if wanted is None or path in wanted}
-            self._known_paths[class_name] = KnownPaths.of(read, self.graph.size)
+            self._known_paths[class_name] = KnownPaths.of(self._holders[class_name], self.graph.size)
         return self._known_paths[class_name]
 
     def _leads_back(self, path: Path, nodes: Ints, targets_back: Ints) -> NDArray[np.bool_]:
@@ -245,18 +259,18 @@ class KnownPaths(NamedTuple):
 
     paths: Mapping[Path, int]  # their numbers
     offsets: Ints  # (number of nodes + 1,) the part of each node
-    path: Ints  # node after node
+    path: NDArray[np.int32]  # node after node
 
     @classmethod
     def of(cls, holders: Mapping[Path, Ints], count: int) -> KnownPaths:
         """Those of the nodes that have each path, among so many nodes."""
         nodes = np.concatenate([np.zeros(0, np.int64), *holders.values()])
-        numbers = np.repeat(np.arange(len(holders)), [len(of_path) for of_path in holders.values()])
+        numbers = np.repeat(np.arange(len(holders), dtype=np.int32), [len(of_path) for of_path in holders.values()])
         paths = {path: number for number, path in enumerate(holders)}
         sizes = np.bincount(nodes, minlength=count)
         return cls(paths, np.concatenate([[0], sizes.cumsum()]), numbers[nodes.argsort(kind="stable")])
 
-    def expanded(self, nodes: Ints) -> tuple[Ints, Ints]:
+    def expanded(self, nodes: Ints) -> tuple[Ints, NDArray[np.int32]]:
         """The paths of some nodes: the place of the node among these, and the number of the path."""
         which, at = expanded(self.offsets[nodes], self.offsets[nodes + 1])
         return which, self.path[at]

@@ -206,7 +206,7 @@ class Propagation:
         relations = Relations.of(graph.arrays(), pools)
         if not relations.names:
             return cls()
-        sources = sorted(relations.numbers_of, key=str)
+        sources = sorted(relations.sources, key=str)
         order = sorted(range(len(receivers)), key=lambda place: (hash_id(receivers[place].id), receivers[place].id))
         tasks = [_Task.of(number, sources, pools, receivers, order) for number in sources]
         tasks = [task for task in tasks if len(task.places) >= MIN_VALUES]
@@ -238,11 +238,14 @@ class Propagation:
         propagators = tuple(replace(p, first=place[p.first], second=place[p.second]) for p in self.propagators)
         return Propagation(tuple(self.relations[number] for number in used.tolist()), propagators)
 
-    def estimates(self, graph: Graph, pools: Pools, links: EntityLinks) -> Iterator[Estimates]:
-        """The estimates for entities, by the links that they have here, and by the graph for all else."""
+    def relations_of(self, graph: Graph, pools: Pools) -> Relations:
+        """Its relations, by the numbers that its propagators have for them, in a graph."""
+        return Relations.of(graph.arrays(), pools, self.relations)
+
+    def estimates(self, relations: Relations, pools: Pools, links: EntityLinks) -> Iterator[Estimates]:
+        """The estimates for entities, by the links that they have here, and by the graph of the relations for all else."""
         if not self.propagators or not len(links.node):
             return
-        relations = Relations.of(graph.arrays(), pools, self.relations)
         first_links = FirstLinks.of(relations, pools, links)
         neighbours = np.unique(first_links.neighbour)
         starts = range(0, len(links.node), ENTITIES_AT_ONCE)
@@ -277,16 +280,40 @@ def _bounded(leaf: Number, values: Floats) -> Floats:
 # ---------------------------------------------------------------- links and paths
 
 
+class NodeNumbers(NamedTuple):
+    """The known numbers of one property."""
+
+    nodes: Ints  # ascending
+    values: Floats  # of each
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Ints, Floats]]) -> NodeNumbers:
+        """Those of several classes: nodes, and the number of each."""
+        nodes, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = nodes.argsort(kind="stable")
+        return cls(nodes[order], values[order])
+
+    def at(self, nodes: Ints, logarithmic: bool) -> Floats:
+        """The numbers of some nodes, or their logarithms; NaN: unknown, or without a logarithm."""
+        if not len(self.nodes):
+            return np.full(len(nodes), np.nan)
+        place = np.searchsorted(self.nodes, nodes).clip(max=len(self.nodes) - 1)
+        values = np.where(self.nodes[place] == nodes, self.values[place], np.nan)
+        return np.log(np.where(values > 0, values, np.nan)) if logarithmic else values
+
+
+NO_NUMBERS = NodeNumbers(np.zeros(0, np.int64), np.zeros(0))
+
+
 @dataclass(frozen=True)
 class Relations:
-    """The numbers of relations, forwards and backwards, and the edges of a graph by these numbers."""
+    """The numbers of relations, forwards and backwards, and a graph whose edges have them."""
 
     arrays: LinkArrays
     names: tuple[Relation, ...]
     numbers: Mapping[Relation, int]
-    relation: Ints  # (E,) of each edge; -1: not followed
-    numbers_of: Mapping[Source, Sequence[tuple[str, Path]]]  # by the source that they are pooled in: class and path
-    draw_rank: Ints  # (n,) the place of each node in the order of the hashes of their ids
+    number_of: Ints  # (2, relations of the graph) forwards and backwards; -1: not followed
+    sources: Mapping[Source, NodeNumbers]  # the numbers of the graph, by the source that they are pooled in
 
     @classmethod
     def of(cls, arrays: LinkArrays, pools: Pools, names: tuple[Relation, ...] | None = None) -> Relations:
@@ -295,14 +322,16 @@ class Relations:
         own = [Relation(*source, backwards) for backwards in (False, True) for source in pooled]
         names = tuple(dict.fromkeys(own)) if names is None else names
         numbers = {name: number for number, name in enumerate(names)}
-        table = np.array([numbers.get(name, -1) for name in own], np.int64).reshape(2, -1)
-        numbers_of: dict[Source, list[tuple[str, Path]]] = defaultdict(list)
-        for number in arrays.numbers:
-            numbers_of[pools.source(*number)].append(number)
-        relation = table[arrays.backwards.astype(np.int64), arrays.relation]
-        draw_rank = np.empty(len(arrays.draw), np.int64)
-        draw_rank[np.argsort(arrays.draw, kind="stable")] = np.arange(len(arrays.draw))
-        return cls(arrays, names, numbers, relation, numbers_of, draw_rank)
+        number_of = np.array([numbers.get(name, -1) for name in own], np.int64).reshape(2, -1)
+        parts: dict[Source, list[tuple[Ints, Floats]]] = defaultdict(list)
+        for number, nodes_and_values in arrays.numbers.items():
+            parts[pools.source(*number)].append(nodes_and_values)
+        sources = {source: NodeNumbers.of(of_source) for source, of_source in parts.items()}
+        return cls(arrays, names, numbers, number_of, sources)
+
+    def of_edges(self, edges: Ints) -> Ints:
+        """The number of the relation of some edges; -1: not followed."""
+        return self.number_of[self.arrays.backwards[edges].astype(np.int64), self.arrays.relation[edges]]
 
 
 class FirstLinks(NamedTuple):
@@ -330,7 +359,7 @@ class FirstLinks(NamedTuple):
         is_incoming = arrays.backwards[edges]
         owner, edges = owner[is_incoming], edges[is_incoming]
         row = np.concatenate([rows, here[owner]])
-        relation = np.concatenate([followed, relations.relation[edges]])
+        relation = np.concatenate([followed, relations.of_edges(edges)])
         neighbour = np.concatenate([nodes, arrays.tail[edges]])
         kept = (relation >= 0) & (neighbour != node[row])
         row, relation, neighbour = row[kept], relation[kept], neighbour[kept]
@@ -365,48 +394,60 @@ class Paths(NamedTuple):
 
 @dataclass(frozen=True)
 class FarEnds:
-    """The known numbers of nodes, and for each node and relation the nodes with a number that it leads to."""
+    """The known numbers of nodes, and for each of some heads and each relation the nodes with a number that it leads to."""
 
-    value: tuple[Floats, ...]  # by number (n,) of each node; NaN: unknown
-    relation: Ints  # (g,) of each group of far ends
+    numbers: tuple[NodeNumbers, ...]  # by what is read
+    logarithmic: bool
+    head: Ints  # (g,) of each group of far ends, ascending
+    relation: Ints  # (g,)
     read: Ints  # (g,)
-    offsets: Ints  # (n + 1,) the groups of each node
     starts: Ints  # (g + 1,)
     nodes: Ints  # the far ends, group after group
+    values: Floats  # of each
 
     @classmethod
     def of(cls, relations: Relations, reads: Sequence[Source], logarithmic: bool, heads: Ints) -> FarEnds:
         """The far ends of the edges of some nodes."""
-        arrays, count = relations.arrays, len(relations.arrays.ids)
+        arrays, numbers = relations.arrays, tuple(relations.sources.get(source, NO_NUMBERS) for source in reads)
         edges_of_heads = expanded(arrays.offsets[heads], arrays.offsets[heads + 1])[1]
-        edges_of_heads = edges_of_heads[relations.relation[edges_of_heads] >= 0]
-        values = []
-        for source in reads:
-            value = np.full(count, np.nan)
-            for number in relations.numbers_of[source]:
-                nodes, known = arrays.numbers[number]
-                value[nodes] = known
-            if logarithmic:
-                value = np.log(np.where(value > 0, value, np.nan))
-            values.append(value)
+        relation_of_heads = relations.of_edges(edges_of_heads)
+        is_followed = relation_of_heads >= 0
+        edges_of_heads, relation_of_heads = edges_of_heads[is_followed], relation_of_heads[is_followed]
         parts = []
-        for read, value in enumerate(values):
-            edges = edges_of_heads[~np.isnan(value[arrays.tail[edges_of_heads]])]
-            parts.append((arrays.head[edges], relations.relation[edges], np.full(len(edges), read), arrays.tail[edges]))
-        head, relation, read_of, tail = (np.concatenate(part) for part in zip(*parts, strict=True))
+        for read, of_read in enumerate(numbers):
+            values = of_read.at(arrays.tail[edges_of_heads], logarithmic)
+            known = np.flatnonzero(~np.isnan(values))
+            edges = edges_of_heads[known]
+            parts.append(
+                (
+                    arrays.head[edges],
+                    relation_of_heads[known],
+                    np.full(len(edges), read),
+                    arrays.tail[edges],
+                    values[known],
+                )
+            )
+        head, relation, read_of, tail, value = (np.concatenate(part) for part in zip(*parts, strict=True))
         group = (head * len(relations.names) + relation) * len(reads) + read_of
-        order = np.argsort(group * count + relations.draw_rank[tail])
-        head, relation, read_of, tail = head[order], relation[order], read_of[order], tail[order]
+        order = np.lexsort((tail, arrays.draw[tail], group))
         starts = starts_of(group[order])
-        offsets = np.searchsorted(head[starts], np.arange(count + 1))
-        return cls(tuple(values), relation[starts], read_of[starts], offsets, np.append(starts, len(head)), tail)
+        first = order[starts]
+        return cls(
+            numbers,
+            logarithmic,
+            head[first],
+            relation[first],
+            read_of[first],
+            np.append(starts, len(head)),
+            tail[order],
+            value[order],
+        )
 
     def paths(self, links: FirstLinks, chains: Propagator) -> Paths:
         """The paths of some chains."""
         lookup = ChainLookup.of(chains)
         parts = []
-        for read, value in enumerate(self.value):
-            known = value[links.neighbour]
+        for read, known in enumerate(self.read_at(links.neighbour)):
             chain = lookup.find(links.relation, np.full(len(known), -1), np.full(len(known), read))
             kept = (chain >= 0) & ~np.isnan(known)
             parts.append(Paths(links.row[kept], chain[kept], links.neighbour[kept], known[kept]))
@@ -422,20 +463,27 @@ class FarEnds:
         row, size = links.row[link], np.diff(self.starts)[group]
         taken = np.minimum(size, MAX_FAR_ENDS + 1)
         path, turn = expanded(np.zeros_like(taken), taken)
-        node = self.nodes[self.starts[group[path]] + (links.draw[row[path]] + turn) % size[path]]
+        place = self.starts[group[path]] + (links.draw[row[path]] + turn) % size[path]
         row = row[path]
-        value = np.stack(self.value)[self.read[group[path]], node] if len(path) else np.zeros(0)
-        kept = node != links.node[row]
-        return Paths(row[kept], chain[path][kept], links.neighbour[link[path]][kept], value[kept])
+        kept = self.nodes[place] != links.node[row]
+        return Paths(row[kept], chain[path][kept], links.neighbour[link[path]][kept], self.values[place[kept]])
+
+    def read_at(self, nodes: Ints) -> Iterator[Floats]:
+        """The numbers of some nodes, by what is read."""
+        return (of_read.at(nodes, self.logarithmic) for of_read in self.numbers)
+
+    def _ranges(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The groups of some heads: the first of each, and the one after its last."""
+        return np.searchsorted(self.head, nodes), np.searchsorted(self.head, nodes, side="right")
 
     def group_counts(self, links: FirstLinks) -> Ints:
         """The groups of far ends behind each link."""
-        return self.offsets[links.neighbour + 1] - self.offsets[links.neighbour]
+        first, end = self._ranges(links.neighbour)
+        return end - first
 
     def groups(self, links: FirstLinks, block: slice) -> tuple[Ints, Ints]:
         """The groups of far ends behind some links: the place of each link, and the group."""
-        neighbour = links.neighbour[block]
-        link, group = expanded(self.offsets[neighbour], self.offsets[neighbour + 1])
+        link, group = expanded(*self._ranges(links.neighbour[block]))
         return link + block.start, group
 
     def blocks(self, links: FirstLinks) -> Iterator[slice]:
@@ -701,8 +749,8 @@ def _candidates(links: FirstLinks, ends: FarEnds, relations: int, reads: int) ->
     """(C, 3) first link, second link and number at the far end of the chains that enough entities have."""
     base = relations + 1
     found = []
-    for read, value in enumerate(ends.value):
-        known = ~np.isnan(value[links.neighbour])
+    for read, values in enumerate(ends.read_at(links.neighbour)):
+        known = ~np.isnan(values)
         found.append((links.row[known], (links.relation[known] * base) * reads + read))
     link, group = ends.groups(links, slice(0, len(links.row)))
     keys = (links.relation[link] * base + ends.relation[group] + 1) * reads + ends.read[group]

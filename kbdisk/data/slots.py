@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kbdisk.entity import Path
+from kbdisk.leaves.labels import Labels
 from kbdisk.leaves.registry import LEARNT_KINDS
 from kbdisk.schemas.composites import Kind
 from kbdisk.schemas.composites.base import is_composite
@@ -24,6 +25,7 @@ Role: TypeAlias = Literal["value", "given", "evidence"]
 CLASSES: Path = ("@class",)  # where an entity's classes stand, as evidence
 ANY = ""  # in the place of the class that evidence comes to, where it does not matter
 INCOMING = "^"  # begins the first key of a path that stands for links from a class
+NO_LABELS = Labels((), ())
 AGGREGATE_MARK = "~"  # begins the key of a path that names an aggregate over several entities
 
 
@@ -65,6 +67,12 @@ class Slot:
     def fixed(self) -> bool:
         """Whether it is never hidden by itself and never predicted."""
         return self.role != "value"
+
+    @property
+    def labels(self) -> Labels:
+        """The labels of a category or a set, or the targets of a link; none for other kinds."""
+        labels: Labels = getattr(self.codec, "targets" if self.kind == "link" else "labels", NO_LABELS)
+        return labels
 
 
 class Source(NamedTuple):

@@ -63,7 +63,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Triples:
-    """Triples (n, 3) of head, relation and tail, by number. Heads are entities."""
+    """Triples (n, 3) of head, relation and tail, by number: integers of 32 bits, as there are millions. Heads are entities."""
 
     entities: tuple[str, ...]  # ids: (E,)
     relations: tuple[Relation, ...]
@@ -132,14 +132,14 @@ class Triples:
         """The triples of links and labels, whose heads are numbers of ids."""
         paths = dict.fromkeys(path for path, _ in links.ends)
         of_links = {path: place for place, path in enumerate(paths)}
-        tails_of_links = np.array([ids.setdefault(tail, len(ids)) for _, tail in links.ends], np.int64)
+        tails_of_links = np.array([ids.setdefault(tail, len(ids)) for _, tail in links.ends], np.int32)
         counts = np.bincount(np.asarray(labels.end), minlength=len(labels.ends))
         is_node = counts >= min_count
         nodes = [end for end, is_kept in zip(labels.ends, is_node.tolist(), strict=True) if is_kept]
         of_values = {path: len(of_links) + place for place, path in enumerate(dict.fromkeys(path for path, _ in nodes))}
-        number_of_node = len(ids) + is_node.cumsum() - 1
-        relation_of_link = np.array([of_links[path] for path, _ in links.ends], np.int64)
-        relation_of_label = np.array([of_values.get(path, 0) for path, _ in labels.ends], np.int64)
+        number_of_node = np.array(len(ids) + is_node.cumsum() - 1, np.int32)
+        relation_of_link = np.array([of_links[path] for path, _ in links.ends], np.int32)
+        relation_of_label = np.array([of_values.get(path, 0) for path, _ in labels.ends], np.int32)
         link, label = np.asarray(links.end), np.asarray(labels.end)
         kept = is_node[label]
         label = label[kept]
@@ -184,7 +184,7 @@ class Triples:
     def is_set(self) -> Tensor:
         """(P,) whether some head has several tails: the members of a set, or classes. Ranges of numbers are none."""
         pairs, counts = self.numbered[:, :2].unique(dim=0, return_counts=True)
-        is_set = torch.zeros(len(self.relations), dtype=torch.bool).index_fill(0, pairs[counts > 1, 1], True)
+        is_set = torch.zeros(len(self.relations), dtype=torch.bool).index_fill(0, pairs[counts > 1, 1].long(), True)
         is_number = [not relation.is_link and relation.path in self.edges for relation in self.relations]
         return is_set & ~torch.tensor(is_number, dtype=torch.bool)
 
@@ -238,9 +238,9 @@ class Answers:
     def __init__(self, triples: Tensor, relations: int) -> None:
         both = with_inverses(triples, relations)
         self.width = 2 * relations
-        keys = both[:, 0] * self.width + both[:, 1]
+        keys = both[:, 0].long() * self.width + both[:, 1]
         order = keys.argsort()
-        self.keys, self.tails = keys[order], both[order, 2]
+        self.keys, self.tails = keys[order], both[order, 2].long()
 
     def of(self, nodes: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
         """(m,) rows of the queries (q,), and (m,) the known answers of those rows."""
@@ -308,7 +308,7 @@ def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tupl
     places = is_link.nonzero()[:, 0]
     order = torch.randperm(len(places), generator=torch.Generator().manual_seed(seed))
     chosen = places[order[: min(int(share * len(places)), most)]]
-    held_out = triples.numbered[chosen]
+    held_out = triples.numbered[chosen].long()
     kept = torch.ones(len(triples), dtype=torch.bool).index_fill(0, chosen, False)
     rest = (kept & is_link).nonzero()[:, 0]
     of_links = int(triples.is_link.sum())  # the numbers of relations that are links come first
@@ -319,16 +319,13 @@ def held_out_links(triples: Triples, share: float, most: int, seed: int) -> tupl
     return left, held_out[is_known]
 
 
-def _distinct(heads: NDArray[np.int64], relations: NDArray[np.int64], tails: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n, 3) the distinct triples of numbers from 0 on, ascending."""
-    count = int(relations.max(initial=0)) + 1
-    pairs = heads * count + relations
-    order = np.lexsort([tails, pairs])
-    pairs, tails = pairs[order], tails[order]
-    is_first = np.ones(len(pairs), bool)
-    is_first[1:] = (pairs[1:] != pairs[:-1]) | (tails[1:] != tails[:-1])
-    pairs, tails = pairs[is_first], tails[is_first]
-    return np.stack([pairs // count, pairs % count, tails], 1)
+def _distinct(heads: NDArray[np.int32], relations: NDArray[np.int32], tails: NDArray[np.int32]) -> NDArray[np.int32]:
+    """(n, 3) the distinct triples, ascending."""
+    order = np.lexsort([tails, relations, heads])
+    rows = np.stack([column[order] for column in (heads, relations, tails)], 1)
+    is_first = np.ones(len(rows), bool)
+    is_first[1:] = (rows[1:] != rows[:-1]).any(1)
+    return rows[is_first]
 
 
 def _labels(value: Any) -> Iterator[Hashable]:

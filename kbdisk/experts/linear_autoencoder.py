@@ -50,7 +50,7 @@ class LinearAutoencoder:
     @classmethod
     def fit(cls, triples: Triples) -> Self:
         """Fit to the triples of a knowledge base."""
-        keys, column, counts = (triples.numbered[:, 1] * triples.nodes + triples.numbered[:, 2]).unique(
+        keys, column, counts = (triples.numbered[:, 1].long() * triples.nodes + triples.numbered[:, 2]).unique(
             return_inverse=True, return_counts=True
         )
         order = counts.argsort(descending=True, stable=True)[:MAX_COLUMNS]

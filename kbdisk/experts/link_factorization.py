@@ -411,9 +411,8 @@ class _Queries:
 
     def __init__(self, numbered: Tensor, candidates: slice, width: int, answers_at_once: int) -> None:
         self.candidates = candidates
-        keys = numbered[:, 0] * width + numbered[:, 1]
+        keys = numbered[:, 0].long() * width + numbered[:, 1]
         keys, order = keys.sort(stable=True)
-        numbered = numbered.int()
         self.numbered = numbered[order]
         del numbered, order
         _, answers = keys.unique_consecutive(return_counts=True)
@@ -877,6 +876,7 @@ def fit(
     best.take_back()
     train(best, 1 - done - FINAL_SHARE, MAIN)
     predicted = _predicted(best.factors, held_out, known, triples)
+    del learnt
     best.learn_from(triples)
     train(best, FINAL_SHARE, FINAL)
     return Fitted(best.factors.rounded(), best.strength, predicted, best.epochs)

@@ -175,11 +175,6 @@ def attributes(part: Any, names: Mapping[str, Spec]) -> dict[str, Tensor]:
     return {name: getattr(part, name) for name in names if hasattr(part, name)}
 
 
-def _label_count(codec: Codec, slot: int) -> int:
-    leaf = codec.slots[slot].codec
-    return len(leaf.labels if codec.slots[slot].kind == "category" else leaf.targets)
-
-
 def _features(codec: Codec, slots: Tensor) -> HashedFeatures:
     if any(not 0 <= slot < len(codec.slots) or not blocks_of(codec.slots[slot].kind) for slot in slots.tolist()):
         raise ValueError("slots: properties of another model")
@@ -263,7 +258,7 @@ def _read_knn(codec: Codec, shared: Tensors, properties: Mapping[SlotLevel, dict
         require(len(of_key["mixture"]) == predictors and of_key["values"].dtype == dtype, key, "a number of weights")
         if kind != "number":
             values = of_key["values"]
-            require(bool(((values >= 0) & (values < _label_count(codec, key[0]))).all()), key, "a label")
+            require(bool(((values >= 0) & (values < len(codec.slots[key[0]].labels))).all()), key, "a label")
         neighbours = NearestNeighbours(
             known, of_key["rows"], of_key["values"], of_key["weights"], of_key["mixture"], int(shared["neighbours"])
         )
@@ -333,7 +328,7 @@ def _read_gaussian_process(
         if kind == "number":
             require(outputs == 1 and not len(labels), key, "a number")
         else:
-            known = bool(((labels >= 0) & (labels < _label_count(codec, key[0]))).all())
+            known = bool(((labels >= 0) & (labels < len(codec.slots[key[0]].labels))).all())
             require(len(labels) == outputs and known, key, "a label")
         kernel = Kernel(*(of_key.pop(name) for name in Kernel._fields))
         weight = take_weight(of_key)
@@ -731,7 +726,7 @@ def _write_link_factorization(links: LinkPredictor) -> tuple[Tensors, Mapping[Sl
     correctness = links.correctness
     shared = {
         "names": torch.frombuffer(bytearray(json.dumps(names).encode()), dtype=torch.uint8),
-        "triples": triples.numbered,
+        "triples": triples.numbered.long(),
         "nodes": links.factors.nodes.half(),
         "relations": links.factors.relations.half(),
         "strength": torch.tensor(links.strength, dtype=DOUBLE),
@@ -755,7 +750,7 @@ def _read_link_factorization(
         tuple(names["entities"]),
         tuple(Relation(tuple(path), bool(is_link)) for path, is_link in names["relations"]),
         tuple((relation, tuple(label) if isinstance(label, list) else label) for relation, label in names["values"]),
-        on_cpu["triples"],
+        on_cpu["triples"].int(),
         {tuple(path): tuple(map(tuple, edges)) for path, edges in names["edges"]},
     )
     size = torch.tensor([len(triples.entities), len(triples.relations), triples.nodes])

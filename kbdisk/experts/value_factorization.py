@@ -14,7 +14,7 @@ import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -94,7 +94,7 @@ class TripleLayout:
         ids: dict[str, int] = {}
         for slot, key in zip(slots, keys, strict=True):
             if key is not None and key[2]:
-                for target in _labels(slot):
+                for target in slot.labels.values:
                     ids.setdefault(str(target), len(ids))
         values: dict[tuple[int, Hashable], int] = {}
         starts: dict[tuple[int, int], int] = {}
@@ -112,9 +112,9 @@ class TripleLayout:
             if (own, id(slot.codec)) not in starts:
                 starts[own, id(slot.codec)] = len(nodes)
                 if key[2]:
-                    nodes += [ids[str(label)] for label in _labels(slot)]
+                    nodes += [ids[str(label)] for label in slot.labels.values]
                 else:
-                    keyed = ((own, (isinstance(label, bool), label)) for label in _labels(slot))
+                    keyed = ((own, (isinstance(label, bool), label)) for label in slot.labels.values)
                     nodes += [len(ids) + values.setdefault(label, len(values)) for label in keyed]
             start[place] = starts[own, id(slot.codec)]
         edges = tuple(torch.special.ndtri(torch.arange(1, level) / level) for level in RANGES)
@@ -153,11 +153,6 @@ class TripleLayout:
 
     def _of(self, batch: Batch, token: Tensor, node: Tensor) -> TokenTriples:
         return TokenTriples(batch.entity[token], self.relation[batch.slot[token]], node)
-
-
-def _labels(slot: Slot) -> tuple[Any, ...]:
-    labels: tuple[Any, ...] = (slot.codec.targets if slot.kind == LINK else slot.codec.labels).values
-    return labels
 
 
 def _is_incoming(slot: Slot) -> bool:
@@ -269,12 +264,11 @@ def unweighted_group(codec: Codec, features: FactorFeatures, usual_amount: Tenso
     """
     layout, experts = features.layout, {}
     for number, slot in enumerate(codec.slots):
-        if slot.fixed or slot.kind not in ONE_HOT_KINDS - {NUMBER} or not 2 <= len(_labels(slot)) <= MAX_LABELS:
+        if slot.fixed or slot.kind not in ONE_HOT_KINDS - {NUMBER} or not 2 <= len(slot.labels) <= MAX_LABELS:
             continue
         start = int(layout.start[number])
-        nodes = layout.nodes[start : start + len(_labels(slot))]
-        labels = slot.codec.targets if slot.kind == LINK else slot.codec.labels
-        expert = FactorizedLabels(features.factors, int(layout.relation[number]), nodes, 1 - labels.unseen)
+        nodes = layout.nodes[start : start + len(slot.labels)]
+        expert = FactorizedLabels(features.factors, int(layout.relation[number]), nodes, 1 - slot.labels.unseen)
         experts[number, USUALLY_VISIBLE] = WeightedExpert.unweighted(expert)
     return ExpertGroup(features, torch.zeros_like(usual_amount), experts)
 
@@ -310,8 +304,8 @@ class TripleSides(NamedTuple):
         if sides.complete is not None:
             training = _without_leaks(layout, training, _numbered(layout, complete, number, sides.training))
         whole = torch.cat([_numbered(layout, tokens, number) for tokens in (complete, sides.held_out)])
-        triples = Triples(tuple(number), layout.relations, layout.values, whole.unique(dim=0))
-        return cls(layout, replace(triples, numbered=training.unique(dim=0)), triples)
+        triples = Triples(tuple(number), layout.relations, layout.values, whole.unique(dim=0).int())
+        return cls(layout, replace(triples, numbered=training.unique(dim=0).int()), triples)
 
     def features(self, trainer: FactorTrainer) -> FactorFeatures:
         """Features by the factors as they are now, without further heads."""

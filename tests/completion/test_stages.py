@@ -70,6 +70,20 @@ def plan(model, gaps):
     return Plan(model, gaps, CompletionConfig())
 
 
+def test_a_batch_asks_few_questions_that_many_labels_may_answer(model, plan, monkeypatch):
+    monkeypatch.setattr(predict, "LABELS_OF_COST", 1)
+    monkeypatch.setattr(predict, "MAX_TOKENS", 40)
+    monkeypatch.setattr(predict, "GIVEN_COST", 0.0)
+    predicting = Predicting(plan.with_config(CompletionConfig(draws=0)))
+    asked = list(predicting._asked(plan))
+    batches = list(predicting._batches(asked))
+    assert [entity for _, in_batch in batches for entity in in_batch] == asked
+    assert len(batches) > 1
+    for batch, in_batch in batches:
+        labels = [len(model.codec.slots[slot].labels) for slot in batch.slot[batch.asked].tolist()]
+        assert sum(max(count, 1) for count in labels) <= 40 or len(in_batch) == 1
+
+
 def test_the_gaps_of_the_last_entities_are_kept_and_others_found_again(plan, monkeypatch):
     every = [[(gap.path, gap.asked, gap.parts) for gap in planned.gaps] for planned in plan]
     assert any(every)

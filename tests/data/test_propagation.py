@@ -164,8 +164,9 @@ def test_a_graph_without_the_relations_of_the_chains_brings_nothing(codec):
     lone = [Entity("v1", {"east": 3.0}, ("Village",)), Entity("v2", {"people": 4}, ("Village",))]
     graph = Graph.read(SCHEMA, lone)
     receivers = [Receiver(entity.id, "Village", {}) for entity in lone]
-    assert list(codec.propagation.estimates(graph, codec.pools, graph.links_of(receivers))) == []
-    assert list(codec.propagation.estimates(graph, codec.pools, graph.links_of([]))) == []
+    relations = codec.propagation.relations_of(graph, codec.pools)
+    assert list(codec.propagation.estimates(relations, codec.pools, graph.links_of(receivers))) == []
+    assert list(codec.propagation.estimates(relations, codec.pools, graph.links_of([]))) == []
 
 
 @settings(deadline=None)

@@ -17,8 +17,12 @@ from worlds import PHONES, WORLD, phones, world
 
 from kbdisk.data import Codec, scratch
 from kbdisk.data.dataset import Batch, Tokens
+from kbdisk.data.encode import Encoding
 from kbdisk.data.graph import Graph
-from kbdisk.data.parse import Parsed, Reading
+from kbdisk.data.link_aggregates import Groups, IncomingLinks
+from kbdisk.data.links import KnownPaths
+from kbdisk.data.parse import Parsed, Reading, read_all
+from kbdisk.data.propagation import Relations
 from kbdisk.data.shards import GrowingArray
 from kbdisk.entity import Entity
 from kbdisk.errors import SchemaError, WriteError
@@ -76,6 +80,22 @@ def test_shards_that_other_processes_encode_are_those_of_this_one(monkeypatch, n
     everything = torch.arange(len(entities))
     assert_equal(data_sets[1].batch(everything), data_sets[0].batch(everything))
     assert data_sets[1].ids == data_sets[0].ids
+
+
+def test_what_entities_share_is_computed_before_others_are_encoded(monkeypatch):
+    codec, entities = CODECS["world"], KNOWLEDGE_BASES["world"][1]
+    evidence = codec.evidence(Graph.read(WORLD, entities), entities)
+
+    def computed_again(*arguments: object) -> None:
+        raise AssertionError
+
+    for shared in (Groups, Relations, KnownPaths, IncomingLinks):
+        monkeypatch.setattr(shared, "of", computed_again)
+    monkeypatch.setattr(Graph, "_read_arrays", computed_again)
+    encoding = Encoding(codec.index, lambda reading, table: (), evidence)
+    for reading in read_all(WORLD, entities):
+        encoding.add(reading)
+    assert len(encoding.tokens()) == len(entities)
 
 
 def test_an_entity_of_a_class_that_the_schema_lacks_is_refused_in_any_shard(monkeypatch):
