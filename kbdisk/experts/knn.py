@@ -195,8 +195,9 @@ class NearestNeighbours:
 
     def neighbours(self, inputs: Inputs) -> Neighbours:
         """The nearest known entities: never the query itself, and for a held-out entity no held-out one."""
-        keys = self.known.features[self.rows]
-        square = distances(self.weights, inputs.features, keys.float()).clamp(min=0)
+        columns = visible_columns(inputs)
+        keys = self.known.features[self.rows][:, columns].float()
+        square = distances(self.weights[columns], inputs.features[:, columns], keys).clamp(min=0)
         is_held_out = torch.isin(inputs.entities, self.known.entities[self.known.held_out])
         is_itself = inputs.entities[:, None] == self.known.entities[self.rows]
         excluded = is_itself | (is_held_out[:, None] & self.known.held_out[self.rows])
@@ -228,14 +229,23 @@ class NearestNeighbours:
         scale_at = min(SCALE_NEIGHBOUR, near.rows.shape[1])
         scale = near.square[:, scale_at - 1 : scale_at].nan_to_num(posinf=1.0) + MIN_SCALE
         distinct, rows = near.rows.unique(return_inverse=True)
-        features, weights = self.known.features[self.rows[distinct]], self.weights.sqrt()
-        at, keys = (points.float().nan_to_num() * weights for points in (inputs.features, features))
-        exists, visible = near.square.isfinite(), ~inputs.features.isnan() & (self.weights > 0)
+        columns = visible_columns(inputs)
+        own, features = (
+            points[:, columns].float() for points in (inputs.features, self.known.features[self.rows[distinct]])
+        )
+        weights = self.weights[columns].sqrt()
+        at, keys = (points.nan_to_num() * weights for points in (own, features))
+        exists, visible = near.square.isfinite(), ~own.isnan() & (weights > 0)
         return kriging.weights(at, keys, rows, exists, scale, wanted, visible)
 
     def with_more(self, known: KnownEntities, rows: Tensor, values: Tensor) -> NearestNeighbours:
         """With further values, of `known` entities that begin with its own."""
         return replace(self, known=known, rows=torch.cat([self.rows, rows]), values=torch.cat([self.values, values]))
+
+
+def visible_columns(inputs: Inputs) -> Tensor:
+    """The features that are visible in some query. No others count, such as those of other classes."""
+    return (~inputs.features.isnan()).any(0).nonzero()[:, 0]
 
 
 def softmax_weights(near: Neighbours) -> Tensor:
