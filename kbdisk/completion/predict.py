@@ -34,7 +34,7 @@ from kbdisk.completion.predictions import Prediction, predictions_of, read_line
 from kbdisk.completion.provenance import fingerprint
 from kbdisk.completion.shrinkage import Shrinker
 from kbdisk.completion.truncation import truncate
-from kbdisk.completion.unique_pairs import UniquePairs, labelled_entities
+from kbdisk.completion.unique_pairs import UniquePairs
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, batches
 from kbdisk.data.encode import Encoding
@@ -120,7 +120,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
     def lines(self) -> Iterator[tuple[Planned, list[bytes]]]:
         """Each entity with the lines of its predictions; the chunks are divided among the processes of `parallel_map`."""
         max_leaves = max((len({spot.path for spot in fields.spots}) for fields in self.plan.fields.values()), default=1)
-        unique_pairs = UniquePairs(self.codec, labelled_entities(self.codec, self.plan.known_readings))
+        unique_pairs = UniquePairs(self.codec, self.plan.known_readings)
         levels = calibration_of(self.trained).levels
         predictor = GapPredictor(self.trained, self.config, max_leaves, unique_pairs, self.why_not, levels=levels)
         consistency = Consistency(self.schema, self.shapes, self.plan.entities)

@@ -27,21 +27,12 @@ from kbdisk.model.beliefs import Beliefs
 
 LABELS = ("category", "link")
 MIN_CHANCE_REPEATS = 7.0  # expected repeats of a pair by chance: without any, chance has a probability of 1 in 1,000
-FIRST_CHECKED = 1000  # entities that are checked before all are
+ENTITIES_AT_ONCE = 1000  # of a class, whose labels are encoded; a pair that repeats among the first of them is no key
 UNKNOWN = -1  # the code of an entity without a label, or with one that training did not have
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 # (slot, partner slot, code of the partner's label) -> code of a label that stands beside it -> id of the entity
 Pairs: TypeAlias = dict[tuple[int, int, int], dict[int, str]]
-
-
-class LabelledEntity(NamedTuple):
-    """An entity of a class that `label_slots` has."""
-
-    id: str
-    class_name: str
-    labels: Mapping[Path, Any]  # given
-    made: Mapping[Path, Any]  # filled in by an earlier completion
 
 
 class LabelTable(NamedTuple):
@@ -50,17 +41,28 @@ class LabelTable(NamedTuple):
     ids: Sequence[str]
     codes: Mapping[int, Codes]  # by slot, (n,)
 
+    @property
+    def owners(self) -> Codes:
+        """(n,) equal numbers for equal ids."""
+        return np.unique(np.array(self.ids), return_inverse=True)[1]
+
+    def of_pair(self, pair: tuple[int, int], owners: Codes) -> tuple[Codes, Codes, Codes]:
+        """Of the entities that have both labels of a pair of slots, these labels, and their owners."""
+        codes, partner_codes = (self.codes[slot] for slot in pair)
+        both = (codes != UNKNOWN) & (partner_codes != UNKNOWN)
+        return codes[both], partner_codes[both], owners[both]
+
 
 class UniquePairs:
     """The keys of some entities, and the pairs that they have. Each key stands in both directions."""
 
-    def __init__(self, codec: Codec, entities: Iterable[LabelledEntity]) -> None:
-        """Learn which pairs of properties are keys."""
+    def __init__(self, codec: Codec, readings: Iterable[Reading]) -> None:
+        """Learn which pairs of properties are keys. Entities are read until no pair can be one."""
         self.partners: dict[int, list[int]] = defaultdict(list)  # slots by slot
         self.given: Pairs = defaultdict(dict)
         self.filled: Pairs = defaultdict(dict)
-        for given, made in _tables(codec, entities):
-            for slot, partner in _keys(given):
+        for given, made, pairs in _tables(codec, readings):
+            for slot, partner in _keys(given, pairs):
                 self.partners[slot].append(partner)
                 self.partners[partner].append(slot)
                 _add_all(self.given, given, given, slot, partner)
@@ -151,26 +153,66 @@ def label_slots(codec: Codec) -> dict[str, dict[Path, int]]:
     return {class_name: of_class for class_name, of_class in slots.items() if len(of_class) > 1}
 
 
-def labelled_entities(codec: Codec, readings: Iterable[Reading]) -> Iterator[LabelledEntity]:
-    """The entities that keys are learnt from, with their labels. Where no class can have a key none is read."""
-    wanted = label_slots(codec)
-    for reading in readings if wanted else ():
-        if reading.class_name in wanted:
-            labels = {path: leaf for path, leaf in reading.leaves.items() if path in wanted[reading.class_name]}
-            yield LabelledEntity(reading.id, reading.class_name, labels, reading.entity.made or {})
+class _OpenClass:
+    """The labels of the entities of a class, while some pair of its slots may be a key."""
+
+    def __init__(self, codec: Codec, slots: Mapping[Path, int]) -> None:
+        self.codec, self.slots = codec, slots
+        self.pairs = list(combinations(slots.values(), 2))
+        self.ids: list[str] = []
+        self.given: dict[int, list[Codes]] = {slot: [] for slot in slots.values()}  # in blocks
+        self.made: dict[int, list[Codes]] = {slot: [] for slot in slots.values()}
+        self.pending: list[tuple[Mapping[Path, Any], Mapping[Path, Any]]] = []  # leaves, and what was filled in
+
+    def add(self, reading: Reading) -> None:
+        """Add an entity."""
+        self.ids.append(reading.id)
+        made = reading.entity.made or {}
+        given_labels, made_labels = (
+            {path: values[path] for path in self.slots if path in values} for values in (reading.leaves, made)
+        )
+        self.pending.append((given_labels, made_labels))
+        if len(self.pending) == ENTITIES_AT_ONCE:
+            self.encode_pending()
+
+    def encode_pending(self) -> None:
+        """Encode the labels of what was added; of the first entities drop the pairs that repeat."""
+        is_first = len(self.ids) == len(self.pending)
+        for number, blocks in enumerate((self.given, self.made)):
+            for path, slot in self.slots.items():
+                blocks[slot].append(_codes(self.codec, slot, [labels[number].get(path) for labels in self.pending]))
+        self.pending.clear()
+        if is_first:
+            table = self.tables()[0]
+            owners = table.owners
+            self.pairs = [pair for pair in self.pairs if not _repeats(_pairs_of_owners(*table.of_pair(pair, owners)))]
+
+    def tables(self) -> tuple[LabelTable, LabelTable]:
+        """The given labels and the filled ones."""
+        given, made = (
+            {slot: np.concatenate(of_slot) for slot, of_slot in blocks.items()} for blocks in (self.given, self.made)
+        )
+        return LabelTable(self.ids, given), LabelTable(self.ids, made)
 
 
-def _tables(codec: Codec, entities: Iterable[LabelledEntity]) -> Iterator[tuple[LabelTable, LabelTable]]:
-    """For each class, the given labels of each slot and the filled ones."""
-    wanted = label_slots(codec)
-    by_class: dict[str, list[LabelledEntity]] = defaultdict(list)
-    for entity in entities:
-        by_class[entity.class_name].append(entity)
-    for class_name, members in by_class.items():
-        ids, slots = [entity.id for entity in members], wanted[class_name].items()
-        given = {slot: _codes(codec, slot, [entity.labels.get(path) for entity in members]) for path, slot in slots}
-        made = {slot: _codes(codec, slot, [entity.made.get(path) for entity in members]) for path, slot in slots}
-        yield LabelTable(ids, given), LabelTable(ids, made)
+def _tables(
+    codec: Codec, readings: Iterable[Reading]
+) -> Iterator[tuple[LabelTable, LabelTable, Sequence[tuple[int, int]]]]:
+    """For each class, the given labels of each slot, the filled ones, and the pairs of slots that may be keys."""
+    open_classes = {name: _OpenClass(codec, slots) for name, slots in label_slots(codec).items()}
+    for reading in readings if open_classes else ():
+        of_class = open_classes.get(reading.class_name)
+        if of_class is None:
+            continue
+        of_class.add(reading)
+        if not of_class.pairs:
+            del open_classes[reading.class_name]
+            if not open_classes:
+                return
+    for of_class in open_classes.values():
+        if of_class.ids:
+            of_class.encode_pending()
+            yield *of_class.tables(), of_class.pairs
 
 
 def _codes(codec: Codec, slot: int, values: Sequence[Any]) -> Codes:
@@ -181,27 +223,35 @@ def _codes(codec: Codec, slot: int, values: Sequence[Any]) -> Codes:
     return codes
 
 
-def _keys(table: LabelTable) -> Iterator[tuple[int, int]]:
+def _keys(table: LabelTable, pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The pairs of slots that are keys. First, as it is cheap, whether chance would repeat enough of their pairs at all."""
     repeats = {slot: _repeat_probability(codes[codes != UNKNOWN]) for slot, codes in table.codes.items()}
-    _, owners = np.unique(np.array(table.ids), return_inverse=True)
-    for slot, partner in combinations(table.codes, 2):
-        n = len(owners)
+    owners = table.owners
+    n = len(owners)
+    for slot, partner in pairs:
         if n * (n - 1) / 2 * repeats[slot] * repeats[partner] >= MIN_CHANCE_REPEATS:
-            both = (table.codes[slot] != UNKNOWN) & (table.codes[partner] != UNKNOWN)
-            if _is_key(table.codes[slot][both], table.codes[partner][both], owners[both]):
+            codes, partner_codes, owners_of_both = table.of_pair((slot, partner), owners)
+            if _is_key(codes, partner_codes, owners_of_both):
                 yield slot, partner
+
+
+def _pairs_of_owners(codes: Codes, partner_codes: Codes, owners: Codes) -> Codes:
+    """The pairs that entities have, as numbers; an entity that is read twice counts once."""
+    pairs = codes * (partner_codes.max(initial=0) + 1) + partner_codes
+    distinct: Codes = np.unique(np.stack([pairs, owners]), axis=1)[0]
+    return distinct
+
+
+def _repeats(pairs: Codes) -> bool:
+    return len(np.unique(pairs)) < len(pairs)
 
 
 def _is_key(codes: Codes, partner_codes: Codes, owners: Codes) -> bool:
     """Whether no two entities have the same pair, though some would if the two labels were independent."""
-    pairs = codes * (partner_codes.max(initial=0) + 1) + partner_codes
-    for checked in (slice(FIRST_CHECKED), slice(None)):
-        # an entity that is read twice counts once
-        distinct = np.unique(np.stack([pairs[checked], owners[checked]]), axis=1)[0]
-        if len(np.unique(distinct)) < len(distinct):
-            return False
-    n = len(distinct)
+    pairs = _pairs_of_owners(codes, partner_codes, owners)
+    if _repeats(pairs):
+        return False
+    n = len(pairs)
     chance_repeats = n * (n - 1) / 2 * _repeat_probability(codes) * _repeat_probability(partner_codes)
     return n > 1 and chance_repeats >= MIN_CHANCE_REPEATS
 

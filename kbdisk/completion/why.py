@@ -36,7 +36,7 @@ from kbdisk.completion.reasons import (
 )
 from kbdisk.completion.rules import RuleFiller
 from kbdisk.completion.trial import calibrations_of
-from kbdisk.completion.unique_pairs import UniquePairs, label_slots, labelled_entities
+from kbdisk.completion.unique_pairs import UniquePairs, label_slots
 from kbdisk.completion.values import Placer, by_name, in_written_units
 from kbdisk.data.dataset import Batch
 from kbdisk.data.encode import Encoding
@@ -327,7 +327,7 @@ class Question:
         config = CompletionConfig(only=(self.property_path,), least=1)
         may_have_key = self.schema_class.name in label_slots(self.codec)
         others = (entity for entity in self.entities if may_have_key and entity.id != self.entity.id)
-        unique_pairs = UniquePairs(self.codec, labelled_entities(self.codec, read_all(self.schema, others)))
+        unique_pairs = UniquePairs(self.codec, read_all(self.schema, others))
         return GapPredictor(trained, config, max_leaves, unique_pairs, levels=calibration_of(trained).levels)
 
     def _value(self, prediction: Prediction) -> tuple[Any, Any, Any]:

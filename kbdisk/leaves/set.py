@@ -434,13 +434,13 @@ class IndependentBernoulli:
 
     def mode(self) -> Tensor:
         """(n, M)"""
-        return codes_of(self._allowed((self.logits > 0) | (_ranks(self.logits) < self.min_members[:, None])))
+        return codes_of(self._allowed((self.logits > 0) | likeliest(self.logits, self.min_members)))
 
     def _allowed(self, chosen: Tensor) -> Tensor:
         """The likeliest of the chosen ones, as many as are allowed."""
         if not bool((chosen.sum(1) > self.max_members).any()):
             return chosen
-        return chosen & (_ranks(self.logits.masked_fill(~chosen, -torch.inf)) < self.max_members[:, None])
+        return chosen & likeliest(self.logits.masked_fill(~chosen, -torch.inf), self.max_members)
 
     def entropy(self) -> Tensor:
         """(n,)"""
@@ -482,9 +482,13 @@ def _completed(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
     return completed.masked_fill(logits == -torch.inf, 0)
 
 
-def _ranks(logits: Tensor) -> Tensor:
-    """(n, V) the rank of each label, 0 the likeliest."""
-    return logits.argsort(1, descending=True).argsort(1)
+def likeliest(logits: Tensor, count: Tensor) -> Tensor:
+    """(n, V) whether each label is among the likeliest of its row, as many as are counted (n,)."""
+    most = min(int(count.max()) if len(count) else 0, logits.shape[1])
+    best = logits.topk(most, 1).indices
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(
+        1, best, torch.arange(most, device=best.device) < count[:, None]
+    )
 
 
 def _member_logs(logs: Tensor, codes: Tensor) -> Tensor:

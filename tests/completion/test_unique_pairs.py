@@ -8,8 +8,9 @@ import pytest
 import torch
 from models import tiny
 
-from kbdisk.completion import complete
-from kbdisk.completion.unique_pairs import LabelledEntity, UniquePairs, likeliest, probability_of
+from kbdisk.completion import complete, unique_pairs
+from kbdisk.completion.unique_pairs import UniquePairs, likeliest, probability_of
+from kbdisk.data.parse import read_all
 from kbdisk.entity import Entity
 from kbdisk.schemas.schema import Schema
 
@@ -47,7 +48,7 @@ def model(schema):
 
 
 def learnt(model, entities) -> dict[tuple, set[tuple]]:
-    keys = UniquePairs(model.codec, (LabelledEntity(one.id, "Seat", model.schema.leaves(one), {}) for one in entities))
+    keys = UniquePairs(model.codec, read_all(model.schema, entities))
     slots = model.codec.slots
     return {slots[slot].path: {slots[other].path for other in others} for slot, others in keys.partners.items()}
 
@@ -59,6 +60,17 @@ def test_two_labels_that_never_repeat_are_a_key_in_both_directions(model):
 def test_one_pair_that_repeats_or_too_few_entities_are_no_key(model):
     assert not learnt(model, seats(again=True))
     assert not learnt(model, seats()[:: PEOPLE - 1])
+
+
+def test_entities_are_read_until_no_pair_can_be_a_key(model, monkeypatch):
+    monkeypatch.setattr(unique_pairs, "ENTITIES_AT_ONCE", 20)
+    repeated = Entity("repeated", classes=("Seat",), tree=dict(seats()[0].tree))
+    readings = read_all(model.schema, [*seats()[:19], repeated, *seats()[19:]])
+    assert not UniquePairs(model.codec, readings).partners
+    assert next(iter(readings)).id == "19"
+    readings = read_all(model.schema, [*seats(), repeated])  # not among the first
+    assert not UniquePairs(model.codec, readings).partners
+    assert not list(readings)
 
 
 @pytest.mark.parametrize("path", ["club", "person"])

@@ -24,6 +24,7 @@ from kbdisk.leaves.set import (
     SetConfig,
     SetDecoder,
     SetEncoder,
+    likeliest,
     log_symmetric_polynomial,
     subset_sums,
     subset_totals,
@@ -326,3 +327,10 @@ def test_what_an_expert_does_not_know_shares_the_rest_in_proportion():
     others = torch.arange(1, LABELS)[None]
     own = belief.member_logs(others).exp()
     assert torch.allclose(told.member_logs(others).exp(), 0.4 * own / own.sum(), atol=1e-5)
+
+
+@given(st.permutations(range(6)), st.integers(0, 9))
+def test_the_likeliest_labels_are_as_many_as_are_asked_for(order, count):
+    logits = torch.tensor([order, order], dtype=torch.float32)
+    chosen = likeliest(logits, torch.tensor([count, 1]))
+    assert chosen.tolist() == [[label >= 6 - count for label in order], [label == 5 for label in order]]
