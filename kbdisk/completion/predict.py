@@ -38,7 +38,6 @@ from kbdisk.completion.unique_pairs import UniquePairs
 from kbdisk.data import Codec
 from kbdisk.data.dataset import Batch, batches
 from kbdisk.data.encode import Encoding
-from kbdisk.data.graph import Graph
 from kbdisk.data.links import Evidence
 from kbdisk.data.parse import Reading
 from kbdisk.data.slots import Slot
@@ -225,8 +224,9 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
         if not self.codec.index.over:
             return None
         readings = self.plan.known_readings
-        graph = Graph.read(self.schema, readings)
-        return self.codec.evidence(graph, readings if usable_processes(self.trained.device) > 1 else ())
+        return self.codec.evidence(
+            self.codec.graph(readings), readings if usable_processes(self.trained.device) > 1 else ()
+        )
 
     def about(self) -> dict[str, Any]:
         """What the predictions depend on: the source, the model, the options; and where not all gaps are asked, the thresholds."""

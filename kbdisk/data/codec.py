@@ -157,7 +157,7 @@ class Codec:
         wanted = asking(ask, self.index.tables.values(), self.left_out)
         if self.index.over and graph is None:
             entities = [self._read(entity) for entity in entities]
-            graph = Graph.read(self.schema, entities)
+            graph = self.graph(entities)
         known = entities if isinstance(entities, Sequence) else spooled(entities, folder)
         starts = range(0, max(len(known), 1), ENTITIES_PER_SHARD)
         evidence = None
@@ -174,6 +174,14 @@ class Codec:
         for shard in parallel_map(encode_shard, starts, usable_processes()):
             tokens.append(shard)
         return tokens.tokens()
+
+    def graph(self, entities: Iterable[Entity | Reading]) -> Graph:
+        """The graph of some entities, with the values that their evidence over links reads."""
+        return Graph.read(self.schema, entities, self._read_paths)
+
+    @cached_property
+    def _read_paths(self) -> frozenset[Path]:
+        return frozenset(over.read for _, over in self.index.over) | {source.path for source in self.propagation.reads}
 
     def evidence(self, graph: Graph, shared_by: Sequence[Entity | Reading] = ()) -> Evidence:
         """The evidence over the links of a graph, as far as there are slots for it.

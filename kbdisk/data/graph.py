@@ -29,27 +29,30 @@ MAX_SHARED = 10_000  # labels of a column that are in memory once
 
 
 class LinkArrays(NamedTuple):
-    """A graph as arrays: n nodes, L links, E edges. Each link between two nodes is two edges, one forwards and one backwards."""
+    """A graph as arrays: n nodes, L links, E edges. Each link between two nodes is two edges, one forwards and one backwards.
+
+    What there is for each link or value is numbered by 32 bits, as there are millions.
+    """
 
     ids: Mapping[str, int]  # the number of each node
     names: Sequence[str]  # (n,) the ids by number
     classes: Sequence[str]  # the names of classes by number
     class_of: NDArray[np.int64]  # (n,) the number of each entity's class; -1: no entity
     paths: Mapping[Path, int]  # the numbers of the paths of links
-    source: NDArray[np.int64]  # (L,) ascending
-    path: NDArray[np.int64]  # (L,)
-    target: NDArray[np.int64]  # (L,)
-    relation_of_link: NDArray[np.int64]  # (L,)
+    source: NDArray[np.int32]  # (L,) ascending
+    path: NDArray[np.int32]  # (L,)
+    target: NDArray[np.int32]  # (L,)
+    relation_of_link: NDArray[np.int32]  # (L,)
     relations: tuple[tuple[str, Path], ...]  # the class of a link's source, and its path
-    head: NDArray[np.int64]  # (E,) ascending
-    relation: NDArray[np.int64]  # (E,)
+    head: NDArray[np.int32]  # (E,) ascending
+    relation: NDArray[np.int32]  # (E,)
     backwards: NDArray[np.bool_]  # (E,)
-    tail: NDArray[np.int64]  # (E,)
+    tail: NDArray[np.int32]  # (E,)
     offsets: NDArray[np.int64]  # (n + 1,) the edges of each head
     draw: NDArray[np.int64]  # (n,) a hash of each id
     numbers: Mapping[
-        tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]
-    ]  # by class and path: nodes, values
+        tuple[str, Path], tuple[NDArray[np.int32], NDArray[np.float64]]
+    ]  # by class and path: nodes, ascending, and values
 
 
 class EntityLinks(NamedTuple):
@@ -130,17 +133,18 @@ class Column:
             self._sorted_nodes = nodes
         return self._sorted_nodes
 
-    def values(self, nodes: NDArray[np.int64]) -> Sequence[Any]:
+    def values(self, nodes: NDArray[np.integer[Any]]) -> Sequence[Any]:
         """The values of some nodes, which have one."""
-        places = np.searchsorted(self.nodes, nodes)  # first, as it may sort the values
+        places = np.searchsorted(self.nodes, nodes.astype(np.int32))  # first, as it may sort the values
         return [self._values[place] for place in places.tolist()]
 
 
 class Graph:
-    """The links among entities, and the known values of each. Without links nobody asks for values, and none are kept."""
+    """The links among entities, and known values of each. Without links nobody asks for values, and none are kept."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, kept: Collection[Path] | None = None) -> None:
+        """With `kept` the values at these paths alone are kept; else all. All links are."""
+        self.schema, self._kept = schema, kept
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
         self._has_links = has_links(schema)
         self._class_numbers = {name: number for number, name in enumerate(schema.classes)}
@@ -152,9 +156,9 @@ class Graph:
         self._arrays: LinkArrays | None = None
 
     @classmethod
-    def read(cls, schema: Schema, entities: Iterable[Entity | Reading]) -> Self:
-        """The graph of some entities, without those that the schema has no class for."""
-        graph = cls(schema)
+    def read(cls, schema: Schema, entities: Iterable[Entity | Reading], kept: Collection[Path] | None = None) -> Self:
+        """The graph of some entities, without those that the schema has no class for; with `kept` their values at these paths alone."""
+        graph = cls(schema, kept)
         graph.add_all(entities)
         return graph
 
@@ -172,10 +176,11 @@ class Graph:
             return
         paths = self.linking[class_name]
         for path, value in leaves.items():
-            column = self._columns.get(path)
-            if column is None:
-                column = self._columns[path] = Column()
-            column.append(node, value)
+            if self._kept is None or path in self._kept:
+                column = self._columns.get(path)
+                if column is None:
+                    column = self._columns[path] = Column()
+                column.append(node, value)
             if path in paths or pattern(path) in paths:
                 number = self._paths.setdefault(path, len(self._paths))
                 for target in targets(value):
@@ -194,18 +199,18 @@ class Graph:
         """The number of nodes."""
         return len(self._nodes)
 
-    def values(self, nodes: NDArray[np.int64], path: Path) -> Sequence[Any]:
+    def values(self, nodes: NDArray[np.integer[Any]], path: Path) -> Sequence[Any]:
         """The values at a path of some nodes, which have one."""
         return self._columns[path].values(nodes)
 
-    def holders(self, wanted: Collection[Path] | None = None) -> dict[str, dict[Path, NDArray[np.int64]]]:
+    def holders(self, wanted: Collection[Path] | None = None) -> dict[str, dict[Path, NDArray[np.int32]]]:
         """By class and path the nodes that have a value there, ascending; of all paths, or of those that are wanted."""
         classes, class_of = list(self._class_numbers), np.array(self._class_of, np.int64)
-        holders: dict[str, dict[Path, NDArray[np.int64]]] = {name: {} for name in classes}
+        holders: dict[str, dict[Path, NDArray[np.int32]]] = {name: {} for name in classes}
         for path, column in self._columns.items():
             if wanted is not None and path not in wanted:
                 continue
-            nodes = column.nodes.astype(np.int64)
+            nodes = column.nodes
             for number, places in grouped(class_of[nodes]):
                 holders[classes[number]][path] = nodes[places]
         return holders
@@ -233,15 +238,15 @@ class Graph:
             classes=classes,
             class_of=class_of,
             paths=self._paths,
-            source=source,
-            path=path,
-            target=target,
-            relation_of_link=relation,
+            source=source.astype(np.int32),
+            path=path.astype(np.int32),
+            target=target.astype(np.int32),
+            relation_of_link=relation.astype(np.int32),
             relations=relations,
-            head=heads,
-            relation=np.concatenate([relation_of, relation_of])[order],
+            head=heads.astype(np.int32),
+            relation=np.concatenate([relation_of, relation_of])[order].astype(np.int32),
             backwards=order >= len(head),
-            tail=tails,
+            tail=tails.astype(np.int32),
             offsets=np.searchsorted(heads, np.arange(len(ids) + 1)),
             draw=np.array([hash_id(id) for id in ids], np.int64),
             numbers=self._read_numbers(),
@@ -255,7 +260,7 @@ class Graph:
         order = first[source[first].argsort(kind="stable")]
         return source[order], path[order], target[order]
 
-    def _read_numbers(self) -> dict[tuple[str, Path], tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    def _read_numbers(self) -> dict[tuple[str, Path], tuple[NDArray[np.int32], NDArray[np.float64]]]:
         numbers, holders = {}, self.holders()
         for name, entity_class in self.schema.classes.items():
             for path, leaf in entity_class.leaves().items():

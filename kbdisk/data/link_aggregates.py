@@ -75,7 +75,7 @@ class Groups(NamedTuple):
     keys: Ints  # ascending, of each member: the node in common times the number of nodes, plus the member's id rank
 
     @classmethod
-    def of(cls, common: Ints, member: Ints, id_rank: Ints) -> Groups:
+    def of(cls, common: Ints, member: NDArray[np.int32], id_rank: Ints) -> Groups:
         """Groups of pairs of a node in common and a member, which may come several times."""
         count = len(id_rank)
         by_rank = id_rank.argsort()
@@ -197,7 +197,7 @@ class Aggregates:
         in_graph = rows[links.node[rows] >= 0]
         place, at = expanded(*self._incoming.ranges(links.node[in_graph]))
         row, link = in_graph[place], self._incoming.links[at]
-        source, relation = self.arrays.source[link], self.arrays.relation_of_link[link]
+        source, relation = self.arrays.source[link].astype(np.int64), self.arrays.relation_of_link[link]
         kept = source != links.node[row]
         row, source, relation = row[kept], source[kept], relation[kept]
         pooled_sources, pooled_number, is_set = self._pooled_relations
@@ -253,11 +253,15 @@ class Aggregates:
     # ------------------------------------------------------------ the graph as arrays
 
     def _read_values(self) -> dict[Source, Floats]:
-        """(n,) of each number, its values by node; NaN where it is not known."""
+        """(n,) of each number that is wanted, its values by node; NaN where it is not known."""
+        wanted = None if self.wanted is None else set().union(*self.wanted.values())
         values: dict[Source, Floats] = {}
         for pair, (nodes, known) in self.arrays.numbers.items():
-            of_source = values.setdefault(self._source(*pair), np.full(len(self.arrays.names), np.nan))
-            of_source[nodes] = known
+            source = self._source(*pair)
+            if wanted is None or source in wanted:
+                if source not in values:
+                    values[source] = np.full(len(self.arrays.names), np.nan)
+                values[source][nodes] = known
         return values
 
     @cached_property
@@ -284,7 +288,7 @@ class Aggregates:
             arrays = self.arrays
             numbers = [number for number, pair in enumerate(arrays.relations) if self._source(*pair) == source]
             at = np.isin(arrays.relation_of_link, numbers)
-            self._siblings_of[source] = Groups.of(arrays.target[at], arrays.source[at], self._id_rank)
+            self._siblings_of[source] = Groups.of(arrays.target[at].astype(np.int64), arrays.source[at], self._id_rank)
         return self._siblings_of[source]
 
     def _members_by(self, path: Path, class_name: str) -> Groups:
@@ -295,7 +299,7 @@ class Aggregates:
             of_target = arrays.class_of[arrays.target]
             is_member = of_target >= 0 if self.pools.pooled else of_target == arrays.classes.index(class_name)
             at = (arrays.path == arrays.paths.get(path, -1)) & is_member
-            self._members_of[key] = Groups.of(arrays.source[at], arrays.target[at], self._id_rank)
+            self._members_of[key] = Groups.of(arrays.source[at].astype(np.int64), arrays.target[at], self._id_rank)
         return self._members_of[key]
 
     # ------------------------------------------------------------ siblings

@@ -83,7 +83,6 @@ class Evidence:
         for class_name, over in wanted or ():
             if not over.aggregate:
                 self._wanted_reads[class_name, over.link].append(over)
-        self._known_paths: dict[str, KnownPaths] = {}
         self._single = {name: _single_links(schema, name) for name in schema.classes}
 
     @cached_property
@@ -115,11 +114,10 @@ class Evidence:
         return self.propagation.relations_of(self.graph, self.pools)
 
     @cached_property
-    def _holders(self) -> Mapping[str, Mapping[Path, Ints]]:
-        """By class the nodes that have a value at each of the paths that are wanted."""
-        if self._wanted is None:
-            return self.graph.holders()
-        return self.graph.holders({over.read for _, over in self._wanted if not over.aggregate})
+    def _paths_of(self) -> Mapping[str, KnownPaths]:
+        """The paths that entities of each class have, of those that are wanted."""
+        wanted = None if self._wanted is None else {over.read for _, over in self._wanted if not over.aggregate}
+        return {name: KnownPaths.of(holders) for name, holders in self.graph.holders(wanted).items()}
 
     # ------------------------------------------------------------ over single links
 
@@ -145,7 +143,7 @@ class Evidence:
         self, class_name: str, link: Path, target_class: str, at: Ints, links: EntityLinks
     ) -> Iterator[EvidenceColumn]:
         """The known values at the other ends of some links by one path, to entities of one class."""
-        known = self._paths_of(target_class)
+        known = self._paths_of[target_class]
         which, path = known.expanded(links.target[at])
         order = path.argsort(kind="stable")
         bounds = np.searchsorted(path[order], np.arange(len(known.paths) + 1)).tolist()
@@ -173,18 +171,12 @@ class Evidence:
             and pooled_over(self.pools, class_name, own := Over(target_class, link, over.read)) == (pooled_class, over)
         ]
 
-    def _paths_of(self, class_name: str) -> KnownPaths:
-        """The paths that entities of a class have, of those that are wanted."""
-        if class_name not in self._known_paths:
-            self._known_paths[class_name] = KnownPaths.of(self._holders[class_name], self.graph.size)
-        return self._known_paths[class_name]
-
     def _leads_back(self, path: Path, nodes: Ints, targets_back: Ints) -> NDArray[np.bool_]:
         """Whether each of some nodes links back to another by a path."""
         arrays = self.graph.arrays()
         if path not in self._links_by:
             at = np.flatnonzero(arrays.path == arrays.paths.get(path, -1))
-            self._links_by[path] = np.sort(arrays.source[at] * len(arrays.names) + arrays.target[at])
+            self._links_by[path] = np.sort(arrays.source[at].astype(np.int64) * len(arrays.names) + arrays.target[at])
         keys = self._links_by[path]
         wanted = nodes * len(arrays.names) + targets_back
         place = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
@@ -220,7 +212,11 @@ class Evidence:
         nodes = links.node[in_graph]
         which, edge = expanded(arrays.offsets[nodes], arrays.offsets[nodes + 1])
         which, edge = which[arrays.backwards[edge]], edge[arrays.backwards[edge]]
-        row, source, relation = in_graph[which], arrays.tail[edge], self._relation_order[arrays.relation[edge]]
+        row, source, relation = (
+            in_graph[which],
+            arrays.tail[edge].astype(np.int64),
+            self._relation_order[arrays.relation[edge]],
+        )
         order = np.lexsort((self._draw_rank[source], relation, row))
         row, source, relation = row[order], source[order], relation[order]
         kept = rank_in_group(row * len(arrays.relations) + relation) < self.config.most
@@ -258,22 +254,26 @@ class KnownPaths(NamedTuple):
     """The paths that the entities of one class have, as arrays."""
 
     paths: Mapping[Path, int]  # their numbers
-    offsets: Ints  # (number of nodes + 1,) the part of each node
+    nodes: NDArray[np.int32]  # (k,) the entities that have some, ascending
+    offsets: Ints  # (k + 1,) the part of each
     path: NDArray[np.int32]  # node after node
 
     @classmethod
-    def of(cls, holders: Mapping[Path, Ints], count: int) -> KnownPaths:
-        """Those of the nodes that have each path, among so many nodes."""
-        nodes = np.concatenate([np.zeros(0, np.int64), *holders.values()])
+    def of(cls, holders: Mapping[Path, NDArray[np.int32]]) -> KnownPaths:
+        """Those of the nodes that have each path."""
+        nodes = np.concatenate([np.zeros(0, np.int32), *holders.values()])
         numbers = np.repeat(np.arange(len(holders), dtype=np.int32), [len(of_path) for of_path in holders.values()])
+        order = nodes.argsort(kind="stable")
+        nodes, starts = np.unique(nodes[order], return_index=True)
         paths = {path: number for number, path in enumerate(holders)}
-        sizes = np.bincount(nodes, minlength=count)
-        return cls(paths, np.concatenate([[0], sizes.cumsum()]), numbers[nodes.argsort(kind="stable")])
+        return cls(paths, nodes, np.append(starts, len(order)), numbers[order])
 
     def expanded(self, nodes: Ints) -> tuple[Ints, NDArray[np.int32]]:
         """The paths of some nodes: the place of the node among these, and the number of the path."""
-        which, at = expanded(self.offsets[nodes], self.offsets[nodes + 1])
-        return which, self.path[at]
+        wanted = nodes.astype(np.int32)
+        first, end = (self.offsets[np.searchsorted(self.nodes, wanted, side=side)] for side in ("left", "right"))
+        which, place = expanded(first, end)
+        return which, self.path[place]
 
 
 def _rows_of_classes(arrays: LinkArrays, links: EntityLinks) -> Iterator[tuple[str, Ints]]:

@@ -22,7 +22,7 @@ n nodes   E edges   N entities   p paths   m messages   C chains
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -240,7 +240,12 @@ class Propagation:
 
     def relations_of(self, graph: Graph, pools: Pools) -> Relations:
         """Its relations, by the numbers that its propagators have for them, in a graph."""
-        return Relations.of(graph.arrays(), pools, self.relations)
+        return Relations.of(graph.arrays(), pools, self.relations, self.reads)
+
+    @property
+    def reads(self) -> frozenset[Source]:
+        """The numbers at far ends."""
+        return frozenset(source for propagator in self.propagators for source in propagator.reads)
 
     def estimates(self, relations: Relations, pools: Pools, links: EntityLinks) -> Iterator[Estimates]:
         """The estimates for entities, by the links that they have here, and by the graph of the relations for all else."""
@@ -283,26 +288,28 @@ def _bounded(leaf: Number, values: Floats) -> Floats:
 class NodeNumbers(NamedTuple):
     """The known numbers of one property."""
 
-    nodes: Ints  # ascending
+    nodes: NDArray[np.int32]  # ascending
     values: Floats  # of each
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Ints, Floats]]) -> NodeNumbers:
-        """Those of several classes: nodes, and the number of each."""
+    def of(cls, parts: Sequence[tuple[NDArray[np.int32], Floats]]) -> NodeNumbers:
+        """Those of several classes: ascending nodes, and the number of each."""
+        if len(parts) == 1:
+            return cls(*parts[0])
         nodes, values = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = nodes.argsort(kind="stable")
         return cls(nodes[order], values[order])
 
-    def at(self, nodes: Ints, logarithmic: bool) -> Floats:
+    def at(self, nodes: NDArray[np.integer[Any]], logarithmic: bool) -> Floats:
         """The numbers of some nodes, or their logarithms; NaN: unknown, or without a logarithm."""
         if not len(self.nodes):
             return np.full(len(nodes), np.nan)
-        place = np.searchsorted(self.nodes, nodes).clip(max=len(self.nodes) - 1)
+        place = np.searchsorted(self.nodes, nodes.astype(np.int32)).clip(max=len(self.nodes) - 1)
         values = np.where(self.nodes[place] == nodes, self.values[place], np.nan)
         return np.log(np.where(values > 0, values, np.nan)) if logarithmic else values
 
 
-NO_NUMBERS = NodeNumbers(np.zeros(0, np.int64), np.zeros(0))
+NO_NUMBERS = NodeNumbers(np.zeros(0, np.int32), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -313,19 +320,27 @@ class Relations:
     names: tuple[Relation, ...]
     numbers: Mapping[Relation, int]
     number_of: Ints  # (2, relations of the graph) forwards and backwards; -1: not followed
-    sources: Mapping[Source, NodeNumbers]  # the numbers of the graph, by the source that they are pooled in
+    sources: Mapping[Source, NodeNumbers]  # numbers of the graph, by the source that they are pooled in
 
     @classmethod
-    def of(cls, arrays: LinkArrays, pools: Pools, names: tuple[Relation, ...] | None = None) -> Relations:
-        """The relations of a graph, or those that are named."""
+    def of(
+        cls,
+        arrays: LinkArrays,
+        pools: Pools,
+        names: tuple[Relation, ...] | None = None,
+        reads: Collection[Source] | None = None,
+    ) -> Relations:
+        """The relations of a graph, or those that are named, with all its numbers, or those that are read."""
         pooled = [pools.source(*relation) for relation in arrays.relations]
         own = [Relation(*source, backwards) for backwards in (False, True) for source in pooled]
         names = tuple(dict.fromkeys(own)) if names is None else names
         numbers = {name: number for number, name in enumerate(names)}
         number_of = np.array([numbers.get(name, -1) for name in own], np.int64).reshape(2, -1)
-        parts: dict[Source, list[tuple[Ints, Floats]]] = defaultdict(list)
+        parts: dict[Source, list[tuple[NDArray[np.int32], Floats]]] = defaultdict(list)
         for number, nodes_and_values in arrays.numbers.items():
-            parts[pools.source(*number)].append(nodes_and_values)
+            source = pools.source(*number)
+            if reads is None or source in reads:
+                parts[source].append(nodes_and_values)
         sources = {source: NodeNumbers.of(of_source) for source, of_source in parts.items()}
         return cls(arrays, names, numbers, number_of, sources)
 
@@ -420,7 +435,7 @@ class FarEnds:
             edges = edges_of_heads[known]
             parts.append(
                 (
-                    arrays.head[edges],
+                    arrays.head[edges].astype(np.int64),
                     relation_of_heads[known],
                     np.full(len(edges), read),
                     arrays.tail[edges],

@@ -147,11 +147,11 @@ class Data:
         training = Selection(readings, [place for place, id in enumerate(ids) if id not in held_out])
         validation = selected(readings, [place for place, id in enumerate(ids) if id in held_out], folder)
         codec = codec.with_held_out(validation)
-        complete = codec.encode(training, graph=Graph.read(codec.schema, training), folder=folder)
+        complete = codec.encode(training, graph=codec.graph(training), folder=folder)
         return cls(
             codec,
             without_slots(complete, start.reserved) if start.reserved else complete,
-            codec.encode(validation, graph=Graph.read(codec.schema, readings), folder=folder),
+            codec.encode(validation, graph=codec.graph(readings), folder=folder),
             complete if start.reserved else None,
         )
 
