@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 from kbdisk.entity import Completion, Entity, Link, Path, Quantity, show, walk
 from kbdisk.errors import KBDiskWarning, LoadError, WriteError
 from kbdisk.loaders.files import Source
+from kbdisk.loaders.replaced import ReplacedTexts, Was
 from kbdisk.notebook import html_line, html_table
 
 if TYPE_CHECKING:
@@ -166,7 +167,6 @@ class Oddities:
 
 
 Placeless: TypeAlias = tuple[str, Path, str]  # entity id, path, reason
-Was: TypeAlias = dict[str, Any]  # a path as text -> the text that a filled value replaced there, None for nothing
 Edit: TypeAlias = tuple[int, str, str]  # a place in the new document, in bytes; what stood there; what stands there now
 
 
@@ -184,7 +184,7 @@ class Report:
     written: int = 0
     unwritable: list[Placeless] = field(default_factory=list)
     spelt: dict[tuple[str, Path], Any] = field(default_factory=dict)  # rounded values as they will be read
-    was: dict[tuple[str, Path], Was] = field(default_factory=dict)  # the texts that values replaced
+    was: ReplacedTexts = field(default_factory=ReplacedTexts)
     edits: list[Edit] = field(default_factory=list)  # of a document that takes all its values at once
     formulas: int = 0  # cells given by the source or a person that a spreadsheet would run
     before: str | None = None  # the copy of the source from before it was changed in place

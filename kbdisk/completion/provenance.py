@@ -134,7 +134,6 @@ def read_rows(kept: IO[bytes], report: Report | None = None) -> Iterator[dict[st
     """The kept rows of values that a target has, by its report: without refused values, with values as they were written."""
     refused = {(id, show(path)) for id, path, _ in report.unwritable} if report else set()
     spelt = {(id, show(path)): value for (id, path), value in report.spelt.items()} if report else {}
-    was = {(id, show(path)): before for (id, path), before in report.was.items()} if report else {}
     edits = report.edits if report else []
     kept.seek(0)
     for kept_line in kept:
@@ -144,8 +143,9 @@ def read_rows(kept: IO[bytes], report: Report | None = None) -> Iterator[dict[st
             continue
         if place in spelt:
             row["value"] = encode(spelt[place])
-        if place in was:
-            row["was"] = was[place]
+        was = report.was.get(*place) if report else None
+        if was is not None:
+            row["was"] = was
         if edits:
             row["edits"], edits = edits, []
         yield row

@@ -28,7 +28,8 @@ from kbdisk.loaders.arrow.cells import (
     reader_of,
 )
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.kb import IN_MEMORY, KB, NOT_NOTED, Options, Placeless, Report, Retraction, Was
+from kbdisk.loaders.kb import IN_MEMORY, KB, NOT_NOTED, Options, Placeless, Report, Retraction
+from kbdisk.loaders.replaced import Was
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, Table, index_of, leaves_of, paths_of, table_of, text_of
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ class _Group:
             for path, filled_value in completion.filled.items():
                 try:
                     was = self._fill(completion.entity.position - 1 - self.start, path, filled_value.value)
-                    self.report.was[completion.entity.id, path] = was
+                    self.report.was.add(completion.entity.id, path, was)
                     self.report.written += 1
                 except ValueError as reason:
                     self.report.unwritable.append((completion.entity.id, path, str(reason)))

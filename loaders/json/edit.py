@@ -20,7 +20,8 @@ from kbdisk.entity import Filled, Path, read_path, show
 from kbdisk.loaders.edits import Change, apply_changes
 from kbdisk.loaders.json.styles import JsonStyle
 from kbdisk.loaders.json.text import NOT_FINITE
-from kbdisk.loaders.kb import NOT_NOTED, Report, Was
+from kbdisk.loaders.kb import NOT_NOTED, Report
+from kbdisk.loaders.replaced import Was
 
 # ---------------------------------------------------------------- where values stand in a text
 
@@ -239,7 +240,9 @@ def fill(text: bytes, id: str, filled: Mapping[Path, Filled], style: JsonStyle, 
         filling.into(filling.layout.root, root)
     report.written += len(filled) - len(refused)
     report.unwritable.extend((id, path, reason) for path, reason in refused.items())
-    report.was |= {(id, path): was for path, was in filling.was.items() if path not in refused}
+    for path, was in filling.was.items():
+        if path not in refused:
+            report.was.add(id, path, was)
     return filling.done()
 
 

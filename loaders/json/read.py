@@ -51,8 +51,9 @@ from kbdisk.loaders.json.text import (
     parse_object,
     too_deep,
 )
-from kbdisk.loaders.kb import KB, Options, Placeless, Report, Retraction, Was
+from kbdisk.loaders.kb import KB, Options, Placeless, Report, Retraction
 from kbdisk.loaders.naming import UNNAMED, Naming, classes_of, label_of, labels
+from kbdisk.loaders.replaced import Was
 from kbdisk.loaders.values import tagged_json
 from kbdisk.loaders.values.tagged_json import MAX_DEPTH
 
@@ -223,7 +224,8 @@ def encode_items(items: Iterable[Entity | Completion], only_new: bool, report: R
         else:
             tree = _with_id_and_classes(item.tree() if isinstance(item, Completion) else item.tree, entity, naming)
         report.written += len(filled)
-        report.was |= {(entity.id, path): _replaced(entity.tree, path) for path in filled}
+        for path in filled:
+            report.was.add(entity.id, path, _replaced(entity.tree, path))
         try:
             yield tagged_json.encode(tree)
         except ValueError as error:

@@ -30,7 +30,8 @@ from typing import Any, BinaryIO, NamedTuple
 from kbdisk.entity import Completion, Entity, Path, Quantity, show
 from kbdisk.errors import ConfigError, LoadError, WriteError
 from kbdisk.loaders.files import Source
-from kbdisk.loaders.kb import KB, MISSING, NOT_NOTED, Options, Placeless, Report, Retraction, Was
+from kbdisk.loaders.kb import KB, MISSING, NOT_NOTED, Options, Placeless, Report, Retraction
+from kbdisk.loaders.replaced import Was
 from kbdisk.loaders.table.cells import Column
 from kbdisk.loaders.values import formulas
 from kbdisk.loaders.values.columns import INDEX, Index, Layout, leaves_of, paths_of, table_of
@@ -201,7 +202,7 @@ class Splicer:
                 self.report.unwritable.append((entity.id, path, str(reason)))
                 continue
             new |= places
-            self.report.was[entity.id, path] = self._replaced(record, places)
+            self.report.was.add(entity.id, path, self._replaced(record, places))
             self.report.written += 1
             self.report.formulas += formula_count
             if (read := self._value_read(filled.value, places)) is not None:
