@@ -16,6 +16,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,9 +29,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 
+from kbdisk.heap import return_freed_memory
+
 T = TypeVar("T")
 R = TypeVar("R")
 MAX_PROCESSES = 8  # each needs memory for what it computes
+SECONDS_BETWEEN_RETURNS = 2.0  # of freed memory to the operating system, by a child
 MAX_ITEMS_AHEAD = 8  # for each process, that are begun before their results are asked for
 _forking = threading.Lock()  # a child of another thread would inherit both ends of a new connection
 
@@ -72,15 +76,19 @@ def in_background(function: Callable[[], R], processes: int) -> Callable[[], R]:
 
 def _mapped(function: Callable[[T], R], items: Iterator[T], processes: int) -> Iterator[R]:
     """The results, computed by at most so many child processes."""
-    workers = _fork(function, processes) if processes > 1 else []
-    if not workers:
-        yield from map(function, items)
-        return
+    gc.freeze()  # nor does the parent's collector write to memory that the processes share
     try:
-        yield from _divided(function, items, workers)
+        workers = _fork(function, processes) if processes > 1 else []
+        if not workers:
+            yield from map(function, items)
+            return
+        try:
+            yield from _divided(function, items, workers)
+        finally:
+            for worker in workers:
+                worker.end()
     finally:
-        for worker in workers:
-            worker.end()
+        gc.unfreeze()
 
 
 def _fork(function: Callable[[T], R], processes: int) -> list[_Worker[T, R]]:
@@ -208,10 +216,14 @@ def _work(function: Callable[[Any], Any], connection: Connection, inherited: Seq
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # the collector would write to memory that the processes share
     torch.set_num_threads(1)
+    next_return = time.monotonic() + SECONDS_BETWEEN_RETURNS
     try:
         with suppress(EOFError, OSError):
             while True:
                 connection.send_bytes(_compute_pickled(function, connection.recv()))
+                if time.monotonic() > next_return:
+                    return_freed_memory()
+                    next_return = time.monotonic() + SECONDS_BETWEEN_RETURNS
     finally:
         os._exit(0)  # skips the exit handlers inherited from the parent
 

@@ -24,7 +24,7 @@ from kbdisk.schemas.schema import Schema
 
 MAX_NUMBER = 1e150  # larger numbers cannot be added up
 NO_ENTITY = -1  # in the place of the class of a node that is only linked to
-TYPE_CODES = {float: "d", int: "q"}  # of numbers that are kept as an array
+TYPE_CODES = {float: "d", int: "q", Link: "i"}  # of numbers, and of links as nodes, that are kept as an array
 MAX_SHARED = 10_000  # labels of a column that are in memory once
 
 
@@ -86,28 +86,55 @@ class _LinkingPaths(dict[Path, bool]):
         return is_link
 
 
+class Nodes:
+    """The nodes of a graph: the number of each id, the ids by number, and the numbers of classes."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        self.class_of = array("i")  # NO_ENTITY of a node that is only linked to
+
+    def number(self, id: str) -> int:
+        """The number of an id, which becomes a node."""
+        number = self.numbers.setdefault(id, len(self.names))
+        if number == len(self.names):
+            self.names.append(id)
+            self.class_of.append(NO_ENTITY)
+        return number
+
+
 class Column:
     """The known values of entities at one path, in the order in which they were added."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes_of_graph: Nodes) -> None:
+        self._nodes_of_graph = nodes_of_graph
         self._nodes = array("i")
-        self._values: list[Any] | array[Any] = []  # an array as long as all are numbers of one type
+        self._values: list[Any] | array[Any] = []  # an array as long as all are numbers of one type, or links
         self._labels: dict[Any, Any] = {}  # equal ones are in memory once
         self._sorted_nodes: NDArray[np.int32] | None = None
 
-    def append(self, node: int, value: Any) -> None:
-        """Add the value of a node."""
+    def append(self, node: int, value: Any, *, is_link: bool) -> None:
+        """Add the value of a node; of a property of links its target is a node, too."""
         self._sorted_nodes = None
-        code = TYPE_CODES.get(type(value))
+        code = TYPE_CODES.get(type(value)) if is_link or type(value) is not Link else None
         if not self._nodes and code:
             self._values = array(code)
         elif isinstance(self._values, array) and self._values.typecode != code:
-            self._values = list(self._values)
+            self._values = self._decoded(self._values)
         try:
-            self._values.append(value if code else self._once(value))
+            if isinstance(self._values, array):
+                self._values.append(self._nodes_of_graph.number(value.id) if code == TYPE_CODES[Link] else value)
+            else:
+                self._values.append(self._once(value))
         except OverflowError:  # a whole number of more than 64 bits
             self._values = [*self._values, value]
         self._nodes.append(node)
+
+    def _decoded(self, values: Sequence[Any]) -> list[Any]:
+        """Values of an array: links by their nodes, numbers as they are."""
+        if isinstance(self._values, array) and self._values.typecode == TYPE_CODES[Link]:
+            return [Link(self._nodes_of_graph.names[node]) for node in values]
+        return list(values)
 
     def _once(self, value: Any) -> Any:
         """A value whose labels are those that the column has already."""
@@ -136,7 +163,7 @@ class Column:
     def values(self, nodes: NDArray[np.integer[Any]]) -> Sequence[Any]:
         """The values of some nodes, which have one."""
         places = np.searchsorted(self.nodes, nodes.astype(np.int32))  # first, as it may sort the values
-        return [self._values[place] for place in places.tolist()]
+        return self._decoded([self._values[place] for place in places.tolist()])
 
 
 class Graph:
@@ -148,8 +175,7 @@ class Graph:
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
         self._has_links = has_links(schema)
         self._class_numbers = {name: number for number, name in enumerate(schema.classes)}
-        self._nodes: dict[str, int] = {}  # by id
-        self._class_of = array("i")  # by node
+        self._nodes = Nodes()
         self._columns: dict[Path, Column] = {}
         self._paths: dict[Path, int] = {}  # of links
         self._source, self._path, self._target = array("i"), array("i"), array("i")  # of each link
@@ -170,34 +196,29 @@ class Graph:
     def add(self, id: str, class_name: str, leaves: Mapping[Path, Any]) -> None:
         """Add an entity. Of several values of one id at a path the latest stands; all links do."""
         self._arrays = None
-        node = self._node(id)
-        self._class_of[node] = self._class_numbers[class_name]
+        node = self._nodes.number(id)
+        self._nodes.class_of[node] = self._class_numbers[class_name]
         if not self._has_links:
             return
         paths = self.linking[class_name]
         for path, value in leaves.items():
+            is_link = path in paths or pattern(path) in paths
             if self._kept is None or path in self._kept:
                 column = self._columns.get(path)
                 if column is None:
-                    column = self._columns[path] = Column()
-                column.append(node, value)
-            if path in paths or pattern(path) in paths:
+                    column = self._columns[path] = Column(self._nodes)
+                column.append(node, value, is_link=is_link)
+            if is_link:
                 number = self._paths.setdefault(path, len(self._paths))
                 for target in targets(value):
                     self._source.append(node)
                     self._path.append(number)
-                    self._target.append(self._node(target))
-
-    def _node(self, id: str) -> int:
-        node = self._nodes.setdefault(id, len(self._nodes))
-        if node == len(self._class_of):
-            self._class_of.append(NO_ENTITY)
-        return node
+                    self._target.append(self._nodes.number(target))
 
     @property
     def size(self) -> int:
         """The number of nodes."""
-        return len(self._nodes)
+        return len(self._nodes.names)
 
     def values(self, nodes: NDArray[np.integer[Any]], path: Path) -> Sequence[Any]:
         """The values at a path of some nodes, which have one."""
@@ -205,7 +226,7 @@ class Graph:
 
     def holders(self, wanted: Collection[Path] | None = None) -> dict[str, dict[Path, NDArray[np.int32]]]:
         """By class and path the nodes that have a value there, ascending; of all paths, or of those that are wanted."""
-        classes, class_of = list(self._class_numbers), np.array(self._class_of, np.int64)
+        classes, class_of = list(self._class_numbers), np.array(self._nodes.class_of, np.int64)
         holders: dict[str, dict[Path, NDArray[np.int32]]] = {name: {} for name in classes}
         for path, column in self._columns.items():
             if wanted is not None and path not in wanted:
@@ -222,8 +243,8 @@ class Graph:
         return self._arrays
 
     def _read_arrays(self) -> LinkArrays:
-        ids, classes, paths = self._nodes, tuple(self.schema.classes), max(len(self._paths), 1)
-        class_of = np.array(self._class_of, np.int64)
+        ids, classes, paths = self._nodes.numbers, tuple(self.schema.classes), max(len(self._paths), 1)
+        class_of = np.array(self._nodes.class_of, np.int64)
         source, path, target = self._distinct_links()
         relation, relations = _relations(source, target, class_of[source] * paths + path, list(self._paths), classes)
         is_edge = source != target
@@ -234,7 +255,7 @@ class Graph:
         heads, tails = np.concatenate([head, tail])[order], np.concatenate([tail, head])[order]
         return LinkArrays(
             ids=ids,
-            names=list(ids),
+            names=self._nodes.names.copy(),
             classes=classes,
             class_of=class_of,
             paths=self._paths,
@@ -255,7 +276,7 @@ class Graph:
     def _distinct_links(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The source, path and target of each link, once, by their sources in the order in which they were added."""
         source, path, target = (np.array(column, np.int64) for column in (self._source, self._path, self._target))
-        keys = (source * max(len(self._paths), 1) + path) * max(len(self._nodes), 1) + target
+        keys = (source * max(len(self._paths), 1) + path) * max(self.size, 1) + target
         first = np.sort(np.unique(keys, return_index=True)[1])
         order = first[source[first].argsort(kind="stable")]
         return source[order], path[order], target[order]

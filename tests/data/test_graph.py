@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import PHONES, WORLD, city, country, phones, world
 
-from kbdisk.data.graph import Column, Graph
+from kbdisk.data.graph import Column, Graph, Nodes
 from kbdisk.entity import Entity, Link, Path
 
 LABELS = st.sampled_from(["a", "b", "c"])
@@ -94,9 +94,9 @@ def test_the_holders_of_a_value_are_those_of_their_class(graph):
 
 @given(st.lists(st.tuples(st.integers(0, 8), VALUES), min_size=1))
 def test_a_column_has_the_latest_value_of_each_node_as_it_was_given(added):
-    column, latest = Column(), dict(added)
+    column, latest = Column(Nodes()), dict(added)
     for node, of_node in added:
-        column.append(node, of_node)
+        column.append(node, of_node, is_link=True)
     nodes = column.nodes
     assert nodes.tolist() == sorted(latest)
     values = column.values(nodes.astype(np.int64))
@@ -105,26 +105,37 @@ def test_a_column_has_the_latest_value_of_each_node_as_it_was_given(added):
 
 
 def test_a_column_that_was_read_takes_more_values():
-    column = Column()
+    column = Column(Nodes())
     for node, of_node in [(2, 1.5), (0, 2.5)]:
-        column.append(node, of_node)
+        column.append(node, of_node, is_link=True)
     assert column.nodes.tolist() == [0, 2]
-    column.append(1, "x")
-    column.append(0, 3.5)
+    column.append(1, "x", is_link=True)
+    column.append(0, 3.5, is_link=True)
     assert column.nodes.tolist() == [0, 1, 2]
     assert column.values(np.arange(3)) == [3.5, "x", 1.5]
 
 
 def test_whole_numbers_of_any_size_are_kept():
-    column = Column()
+    column = Column(Nodes())
     for node, number in enumerate([1, 1 << 70, -(1 << 80)]):
-        column.append(node, number)
+        column.append(node, number, is_link=False)
     assert column.values(np.arange(3)) == [1, 1 << 70, -(1 << 80)]
 
 
 def test_equal_labels_are_in_memory_once():
-    column = Column()
+    column = Column(Nodes())
     for node in range(3):
-        column.append(node, [Link("".join(["x", "y"])), str(Decimal(1))])
+        column.append(node, [Link("".join(["x", "y"])), str(Decimal(1))], is_link=True)
     first, *others = column.values(np.arange(3))
     assert all(label is same for other in others for label, same in zip(first, other, strict=True))
+
+
+def test_a_column_of_links_has_their_nodes_and_another_one_has_none():
+    nodes = Nodes()
+    links, others = Column(nodes), Column(nodes)
+    for node, target in enumerate(["x", "y", "x"]):
+        links.append(node, Link(target), is_link=True)
+        others.append(node, Link("z"), is_link=False)
+    assert links.values(np.array([2, 1])) == [Link("x"), Link("y")]
+    assert others.values(np.array([0])) == [Link("z")]
+    assert nodes.names == ["x", "y"]
