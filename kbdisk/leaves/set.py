@@ -483,12 +483,14 @@ def _completed(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
 
 
 def likeliest(logits: Tensor, count: Tensor) -> Tensor:
-    """(n, V) whether each label is among the likeliest of its row, as many as are counted (n,)."""
-    most = min(int(count.max()) if len(count) else 0, logits.shape[1])
-    best = logits.topk(most, 1).indices
-    return torch.zeros_like(logits, dtype=torch.bool).scatter(
-        1, best, torch.arange(most, device=best.device) < count[:, None]
-    )
+    """(n, V) whether each label is among the likeliest of its row, as many as are counted (n,); of equal ones the first."""
+    most = min(max(int(count.max()), 1) if len(count) else 1, logits.shape[1])
+    if most == 1:
+        best = logits.argmax(1, keepdim=True)
+    else:
+        best = logits.sort(dim=1, descending=True, stable=True).indices[:, :most]
+    is_counted = torch.arange(most, device=best.device) < count[:, None]
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(1, best, is_counted)
 
 
 def _member_logs(logs: Tensor, codes: Tensor) -> Tensor:
