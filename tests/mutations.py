@@ -193,7 +193,7 @@ MUTATIONS = [
     mutation("a key of two labels is filled twice", "kbdisk/completion/unique_pairs.py",
              "if label != UNKNOWN and partner_label != UNKNOWN:", "if False:", "tests/completion"),
     mutation("a pair that repeats is a key", "kbdisk/completion/unique_pairs.py",
-             "        if len(np.unique(distinct)) < len(distinct):\n            return False", "        pass", "tests/completion"),
+             "return len(np.unique(pairs)) < len(pairs)", "return False", "tests/completion"),
     mutation("texts are drawn before the rest", "kbdisk/sampling.py",
              "last = [ask & self._last for ask in asks]", "last = [set() for ask in asks]", "tests/test_sampling.py"),
     mutation("an evaluation sees what it asks for", "kbdisk/evaluation/evaluate.py",
