@@ -244,7 +244,7 @@ class Answers:
 
     def of(self, nodes: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
         """(m,) rows of the queries (q,), and (m,) the known answers of those rows."""
-        keys = nodes * self.width + relations
+        keys = nodes.long() * self.width + relations
         first, end = (torch.searchsorted(self.keys, keys, right=right) for right in (False, True))
         counts = end - first
         rows = torch.arange(len(keys)).repeat_interleave(counts)
@@ -262,6 +262,7 @@ def leaks(links: Tensor, held_out: Tensor, relations: int, share: float = 0.9, l
 
     Two relations say the same where at least a `share` of the pairs of the rarer one are pairs of the other.
     """
+    links, held_out = links.long(), held_out.long()
     size = int(torch.cat([links[:, [0, 2]], held_out[:, [0, 2]]]).max()) + 1 if len(links) + len(held_out) else 1
     both = with_inverses(torch.cat([links, held_out]), relations)
     pairs = both[:, 0] * size + both[:, 2]

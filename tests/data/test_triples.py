@@ -95,6 +95,19 @@ def test_a_symmetric_link_leaks_the_other_way_round():
     assert pairs[1:][is_leak].tolist() == [[10, 0, 0]]
 
 
+def test_triples_of_32_bits_have_the_leaks_and_answers_of_millions_of_nodes():
+    heads = torch.arange(10) * 200_000
+    pairs = torch.stack([heads, torch.zeros_like(heads), heads + 100_000], 1)
+    inverse = torch.stack([pairs[:, 2], torch.ones_like(heads), pairs[:, 0]], 1)
+    numbered = torch.cat([pairs, inverse]).int()
+    is_leak = leaks(numbered[1:], numbered[:1].long(), 2)
+    assert numbered[1:][is_leak].tolist() == [[100_000, 1, 0]]
+    answers = Answers(numbered, 2000)
+    rows, tails = answers.of(numbered[:, 0], numbered[:, 1])
+    assert tails[rows == 9].tolist() == [1_900_000]
+    assert bool(answers.contains(numbered).all())
+
+
 def test_held_out_links_leave_something_known_of_both_ends_and_no_leak():
     entities = family(40)
     triples = Triples.of(infer(entities).schema, entities)
