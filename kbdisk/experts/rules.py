@@ -153,6 +153,7 @@ class Match:
     applies: Array  # rows where the inputs are known, whether or not the property is
     known: Array  # rows where the property is known, too
     hits: Array  # whether the rule agrees, for each of `known`
+    exact: float = 1.0  # the share of `known` where a number agrees to the digits written, in spite of rounded inputs
 
     @property
     def examples(self) -> Array:
@@ -300,7 +301,9 @@ class _Search:
         chance = most_frequent_share(truth, tolerance)
         for simpler_prediction in simpler:
             chance = max(chance, float(np.mean(agrees(simpler_prediction[known], truth, tolerance))))
-        return self._match(rule, applies, known, hits, chance, held_out)
+        match = self._match(rule, applies, known, hits, chance, held_out)
+        exact = float(np.mean(agrees(predicted[known], truth, column.tolerance[known])))
+        return None if match is None else replace(match, exact=exact)
 
     def _by_code(self, rule: Rule, column: Column, predicted: Array, *, held_out: bool = False, known: Array | None = None) -> Match | None:  # fmt: skip
         """The match of a rule by its predicted codes, if it holds."""
@@ -955,11 +958,14 @@ class _Search:
         return Rule(column.path, kind, paths, factor, offset, decimals=column.decimals if computed else None)
 
     def _kept(self, matches: Sequence[Match]) -> list[Match]:
-        """The rules of a property, the simplest first; a further rule is kept if it applies to rows that no earlier one does."""
+        """The rules of a property, the simplest first, then the most exact.
+
+        A further rule is kept if it applies to rows that no earlier one does.
+        """
         kept: list[Match] = []
         covered = np.zeros(self.table.size, dtype=bool)
         kept_rules: set[Rule] = set()
-        order = sorted(matches, key=lambda match: (RANKS[match.rule.kind], -_rate(match.rule), -match.rule.support))
+        order = sorted(matches, key=lambda match: (RANKS[match.rule.kind], -_rate(match.rule), -round(match.exact, 2), -match.rule.support))  # fmt: skip
         for match in order:
             if match.rule in kept_rules or (
                 kept and match.rule.kind not in ("inverse", "transitive") and covered[match.applies].all()

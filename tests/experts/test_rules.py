@@ -110,6 +110,19 @@ def test_a_product_of_rounded_numbers_is_a_rule_though_its_last_digits_differ():
     assert np.mean(np.abs(np.round(first, 5) * np.round(second, 5) - np.round(first * second, 5)) < 5e-6) < 0.1
 
 
+def test_of_rules_with_rounded_inputs_the_most_exact_comes_first_though_fewer_values_agree_with_it():
+    made = Planter(400, 0, missing=0.1)
+    first, second, third = (made.rng.uniform(10, 99, 400) for _ in range(3))
+    for name, values, decimals in (("rough", first * second, 5), ("second", second, 5)):
+        made.number(name, values, decimals)
+    made.missing = 0.3
+    for name, values, decimals in (("fine", first * third, 9), ("third", third, 9), ("first", first, 6)):
+        made.number(name, values, decimals)
+    matches = [match for match in search(made.table(), LONG) if match.rule.target == ("first",)]
+    assert [match.rule.text for match in matches] == ["first = fine / third", "first = rough / second"]
+    assert matches[0].rule.support < matches[1].rule.support
+
+
 def test_a_sum_of_three_rounded_numbers_may_differ_in_its_last_digit():
     made = Planter(300, 0)
     parts = made.rng.uniform(1000, 9000, (3, 300))
