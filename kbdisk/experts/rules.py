@@ -51,6 +51,7 @@ MAX_PATHS = 200_000  # of two links, looked at for each property
 MAX_ADDEND_COLUMNS = 200  # of which a sum of three is looked for
 MAX_FOUR = 40  # columns of which a sum of four is looked for
 MAX_FINALISTS = 40  # of one family for one property
+MIN_EXACT = 0.5  # of the known values, where a rule with rounded inputs is exact to the digit
 MAX_INPUT_ERROR = 1e-5  # of a result, as a share of it: five digits are right in spite of rounded inputs
 SECONDS = 10.0
 KNOWN_FACTORS = (
@@ -958,14 +959,22 @@ class _Search:
         return Rule(column.path, kind, paths, factor, offset, decimals=column.decimals if computed else None)
 
     def _kept(self, matches: Sequence[Match]) -> list[Match]:
-        """The rules of a property, the simplest first, then the most exact.
+        """The rules of a property, the simplest first, and of these such as are exact to the digit.
 
         A further rule is kept if it applies to rows that no earlier one does.
         """
         kept: list[Match] = []
         covered = np.zeros(self.table.size, dtype=bool)
         kept_rules: set[Rule] = set()
-        order = sorted(matches, key=lambda match: (RANKS[match.rule.kind], -_rate(match.rule), -round(match.exact, 2), -match.rule.support))  # fmt: skip
+        order = sorted(
+            matches,
+            key=lambda match: (
+                RANKS[match.rule.kind],
+                match.exact < MIN_EXACT,
+                -_rate(match.rule),
+                -match.rule.support,
+            ),
+        )
         for match in order:
             if match.rule in kept_rules or (
                 kept and match.rule.kind not in ("inverse", "transitive") and covered[match.applies].all()

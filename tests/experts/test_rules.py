@@ -110,7 +110,7 @@ def test_a_product_of_rounded_numbers_is_a_rule_though_its_last_digits_differ():
     assert np.mean(np.abs(np.round(first, 5) * np.round(second, 5) - np.round(first * second, 5)) < 5e-6) < 0.1
 
 
-def test_of_rules_with_rounded_inputs_the_most_exact_comes_first_though_fewer_values_agree_with_it():
+def test_of_rules_with_rounded_inputs_an_exact_one_comes_first_though_fewer_values_agree_with_it():
     made = Planter(400, 0, missing=0.1)
     first, second, third = (made.rng.uniform(10, 99, 400) for _ in range(3))
     for name, values, decimals in (("rough", first * second, 3), ("second", second, 5)):
