@@ -51,7 +51,6 @@ MAX_PATHS = 200_000  # of two links, looked at for each property
 MAX_ADDEND_COLUMNS = 200  # of which a sum of three is looked for
 MAX_FOUR = 40  # columns of which a sum of four is looked for
 MAX_FINALISTS = 40  # of one family for one property
-MIN_EXACT = 0.5  # of the known values, where a rule with rounded inputs is exact to the digit
 MAX_INPUT_ERROR = 1e-5  # of a result, as a share of it: five digits are right in spite of rounded inputs
 SECONDS = 10.0
 KNOWN_FACTORS = (
@@ -970,7 +969,7 @@ class _Search:
             matches,
             key=lambda match: (
                 RANKS[match.rule.kind],
-                match.exact < MIN_EXACT,
+                match.exact < 1 - MAX_EXCEPTIONS,
                 -_rate(match.rule),
                 -match.rule.support,
             ),
