@@ -76,19 +76,15 @@ def in_background(function: Callable[[], R], processes: int) -> Callable[[], R]:
 
 def _mapped(function: Callable[[T], R], items: Iterator[T], processes: int) -> Iterator[R]:
     """The results, computed by at most so many child processes."""
-    gc.freeze()  # nor does the parent's collector write to memory that the processes share
+    workers = _fork(function, processes) if processes > 1 else []
+    if not workers:
+        yield from map(function, items)
+        return
     try:
-        workers = _fork(function, processes) if processes > 1 else []
-        if not workers:
-            yield from map(function, items)
-            return
-        try:
-            yield from _divided(function, items, workers)
-        finally:
-            for worker in workers:
-                worker.end()
+        yield from _divided(function, items, workers)
     finally:
-        gc.unfreeze()
+        for worker in workers:
+            worker.end()
 
 
 def _fork(function: Callable[[T], R], processes: int) -> list[_Worker[T, R]]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import pickle
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kbdisk.entity import Path, show
+from kbdisk.errors import WriteError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -20,9 +25,7 @@ class ReplacedTexts:
 
     def __init__(self) -> None:
         self._recent: dict[tuple[str, str], Was] = {}
-        self._table: sqlite3.Connection | None = (
-            None  # of the others; its file has no name, and is gone when it is closed
-        )
+        self._table: sqlite3.Connection | None = None  # of the others, in a file without a name
 
     def add(self, id: str, path: Path, was: Was) -> None:
         """Add the texts that a value replaced; of one value the latest stand."""
@@ -35,22 +38,38 @@ class ReplacedTexts:
         was = self._recent.get((id, path))
         if was is not None or self._table is None:
             return was
-        row = self._table.execute("SELECT texts FROM replaced WHERE value = ?", (_key(id, path),)).fetchone()
-        return None if row is None else json.loads(row[0])
+        with _disk_errors():
+            row = self._table.execute("SELECT texts FROM replaced WHERE value = ?", (_key(id, path),)).fetchone()
+        texts: Was | None = None if row is None else pickle.loads(row[0])
+        return texts
 
     def _write_recent(self) -> None:
         import sqlite3
 
-        if self._table is None:
-            self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-            self._table.execute("PRAGMA journal_mode = OFF")
-            self._table.execute("CREATE TABLE replaced (value BLOB PRIMARY KEY, texts TEXT) WITHOUT ROWID")
-        rows = sorted((_key(id, path), json.dumps(was)) for (id, path), was in self._recent.items())
-        self._table.execute("BEGIN")
-        self._table.executemany("INSERT OR REPLACE INTO replaced VALUES (?, ?)", rows)
-        self._table.execute("COMMIT")
+        with _disk_errors():
+            if self._table is None:
+                self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+                weakref.finalize(self, self._table.close)
+                self._table.execute("PRAGMA journal_mode = OFF")
+                self._table.execute("CREATE TABLE replaced (value BLOB PRIMARY KEY, texts BLOB) WITHOUT ROWID")
+            rows = sorted((_key(id, path), pickle.dumps(was)) for (id, path), was in self._recent.items())
+            self._table.execute("BEGIN")
+            self._table.executemany("INSERT OR REPLACE INTO replaced VALUES (?, ?)", rows)
+            self._table.execute("COMMIT")
         self._recent.clear()
 
 
 def _key(id: str, path: str) -> bytes:
-    return json.dumps([id, path]).encode()  # ASCII: an id may have a lone surrogate
+    return f"{len(id)} {id}{path}".encode(errors="surrogatepass")
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Turns an error of the table, such as a full disk, into a WriteError."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        expected = "expected room for what memory cannot hold"
+        raise WriteError(tempfile.gettempdir(), f"{expected}, got {str(error)!r}. Make room there.") from None

@@ -58,8 +58,8 @@ from kbdisk.training.trained import Trained
 
 CHUNK_ENTITIES, CHUNK_GAPS = 2000, 4096  # that are read before they are predicted, at most
 MAX_TOKENS = 16384  # of a batch, about: small operations take most of the time
-GIVEN_COST = 0.25  # of a given token in a batch, beside 1 of an asked token: beliefs take the most memory
-LABELS_OF_COST = 1024  # for so many labels an asked token costs 1, and 1 at least
+GIVEN_COST = 0.25  # of a given token in a batch, beside 1 or more of an asked token: beliefs take the most memory
+LABELS_PER_COST = 1024  # an asked token costs its labels in so many, and 1 at least
 SEED_SALT = 1  # so that no seed is one of training's
 MIN_PART_PRESENCE = 0.5  # of a month or a day that is predicted with its year
 MIN_FILL_RATIO = 0.5  # of a field of a new list part: how often it is there, beside the field that is there most often
@@ -208,7 +208,7 @@ class Predicting(Iterable[tuple[Planned, list[Prediction]]]):
     def _asked_costs(self) -> Tensor:
         """(S,) the cost of an asked token of each slot in a batch."""
         labels = torch.tensor([len(slot.labels) for slot in self.codec.slots], device=self.trained.device)
-        return (labels / LABELS_OF_COST).clamp(min=1)
+        return (labels / LABELS_PER_COST).clamp(min=1)
 
     def _restrictions(self, asked: AskedEntity, consistency: Consistency) -> dict[Path, list[Restriction]]:
         """The values that the gaps of an entity may get, by their paths."""

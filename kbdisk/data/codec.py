@@ -36,7 +36,7 @@ from kbdisk.schemas.composites import show_pattern
 from kbdisk.schemas.kinds import nearest
 from kbdisk.schemas.schema import Schema
 
-SAMPLED_ENTITIES = 64  # about, for which that is computed which entities share
+SAMPLED_ENTITIES = 64  # about, that are encoded to fill the caches of evidence
 SLOT_FIELDS = ("kind", "role", "group", "unit", "count", "fill", "entropy", "counts")
 
 Counts: TypeAlias = Mapping[tuple[str, Path], int]  # by class and pattern
@@ -186,8 +186,8 @@ class Codec:
     def evidence(self, graph: Graph, shared_by: Sequence[Entity | Reading] = ()) -> Evidence:
         """The evidence over the links of a graph, as far as there are slots for it.
 
-        What entities share is computed when it is first needed. It is computed here for those that a sample of some entities needs,
-        so that forked processes, which encode others, have it in common.
+        Evidence has caches, such as the graph as arrays. A sample of the entities `shared_by` is encoded to fill them, so that
+        processes that are forked later share them.
         """
         evidence = Evidence(self.schema, graph, self.config.evidence, self.pools, self.index.over, self.propagation)
         if shared_by:

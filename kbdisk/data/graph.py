@@ -31,7 +31,7 @@ MAX_SHARED = 10_000  # labels of a column that are in memory once
 class LinkArrays(NamedTuple):
     """A graph as arrays: n nodes, L links, E edges. Each link between two nodes is two edges, one forwards and one backwards.
 
-    What there is for each link or value is numbered by 32 bits, as there are millions.
+    Arrays with a number for each link, edge or value have 32 bits, as there are millions.
     """
 
     ids: Mapping[str, int]  # the number of each node

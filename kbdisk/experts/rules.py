@@ -12,7 +12,8 @@ A column's informative rows, those without its most frequent value, screen the c
 all rows where it applies. It is offered where its exceptions are few, where it is far better than the best predictor
 that uses less of it (a constant, one input of two), and where the binomial tail of its hits under that predictor,
 times the number of candidates tried, stays below SIGNIFICANCE. Numbers count as equal within the digits written;
-where decimal inputs are rounded themselves, also within the error that this gives the result, up to MAX_INPUT_ERROR.
+where decimal inputs of a sum, a difference, a product or a ratio are rounded themselves, also within the error that this
+gives the result, up to MAX_INPUT_ERROR.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ MAX_PATHS = 200_000  # of two links, looked at for each property
 MAX_ADDEND_COLUMNS = 200  # of which a sum of three is looked for
 MAX_FOUR = 40  # columns of which a sum of four is looked for
 MAX_FINALISTS = 40  # of one family for one property
-MAX_INPUT_ERROR = 1e-5  # of a result, as a share of it: five digits are right in spite of rounded inputs
+MAX_INPUT_ERROR = 1e-6  # of a result, as a share of it: six digits are right in spite of rounded inputs
 SECONDS = 10.0
 KNOWN_FACTORS = (
     25.4, 2.54, 0.3048, 0.9144, 1.609344, 1.852, 28.349523125, 453.59237, 3.785411784, 4.184, 4.1868, 0.0254,
@@ -585,7 +586,8 @@ class _Search:
         plain = (units == "number")[:, None] & (units == "number")[None, :]
         mixed = (units == column.unit)[:, None] & (units == "number")[None, :]
         alike = (units[:, None] == units[None, :]) & ~np.eye(size, dtype=bool)
-        screen_tolerance = tolerance + MAX_INPUT_ERROR * np.abs(y)
+        rounding = np.stack([_rounding(self.numeric[place])[rows] for place in usable], 1) if size else A
+        max_error = MAX_INPUT_ERROR * np.abs(y)
         operations: list[tuple[str, Array]] = [
             ("sum", (mixed if column.unit != "number" else plain & upper)),
             ("difference", mixed if moment else alike),
@@ -599,7 +601,8 @@ class _Search:
             hits = np.zeros((size, size), dtype=np.int32)
             for row in range(len(rows)):
                 u, v = A[row][:, None], A[row][None, :]
-                hits += agrees(OPERATIONS[name](u, v), y[row], screen_tolerance[row])
+                input_error = _input_error(name, u, v, rounding[row][:, None], rounding[row][None, :])
+                hits += agrees(OPERATIONS[name](u, v), y[row], tolerance[row] + np.minimum(input_error, max_error[row]))
             flat = np.flatnonzero(allowed.ravel())
             for place in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
                 first, second = self.numeric[usable[place // size]], self.numeric[usable[place % size]]
@@ -619,7 +622,7 @@ class _Search:
         kind = KINDS_OF_DAYS.get((name, column.unit, first.unit, second.unit), name)
         rule = self._rule(column, kind, first, second, factor=factor)
         self.tried[kind] = max(self.tried[kind], self.tried[name])
-        input_error = abs(factor) * _input_error(name, first, second)
+        input_error = abs(factor) * _input_error(name, u, v, _rounding(first), _rounding(second))
         return self._by_number(rule, column, predicted, simpler, input_error=input_error, held_out=factor != 1.0)
 
     def _scaled_pairs(self) -> Iterator[Match]:
@@ -715,6 +718,7 @@ class _Search:
         """The sets of columns whose sums agree on most rows where all are known: pairs are looked up among pairs or columns."""
         first, second = np.triu_indices(len(usable), 1)
         keys_of_rows: list[Array] = []
+        max_rounding = np.max([_rounding(self.numeric[place]) for place in usable], axis=0)
         for row in rows:
             values = self.X[row, usable]
             pairs = values[first] + values[second]
@@ -723,7 +727,8 @@ class _Search:
             sums = pairs[finite]
             missing_sums = column.numbers[row] - (values if count == 3 else pairs)  # type: ignore[index]
             known = np.flatnonzero(np.isfinite(missing_sums))
-            width = column.tolerance[row] * (1 + 1e-9) + MAX_INPUT_ERROR * abs(column.numbers[row])  # type: ignore[index]
+            width = column.tolerance[row] * (1 + 1e-9) + 4e-12 * abs(column.numbers[row])  # type: ignore[index]
+            width += min(count * max_rounding[row], MAX_INPUT_ERROR * abs(column.numbers[row]))  # type: ignore[index]
             low, high = (
                 np.searchsorted(sums, missing_sums[known] - width),
                 np.searchsorted(sums, missing_sums[known] + width, "right"),
@@ -1008,7 +1013,7 @@ KINDS_OF_DAYS = {  # the kinds of rules for sums and differences of days
 
 
 def agrees(predicted: Array, truth: Array, tolerance: Array) -> Array:
-    """Whether numbers are equal within half of the last digit written."""
+    """Whether numbers are equal within a tolerance, such as half of the last digit written."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.abs(predicted - truth) <= tolerance + 4e-12 * np.abs(truth))
 
@@ -1174,15 +1179,12 @@ def _single_input_predictions(name: str, y: Array, u: Array, v: Array, predicted
             yield factor * _middle((y / factor)[known])
 
 
-def _input_error(name: str, first: Column, second: Column) -> Array:
-    """A bound on the error that the rounding of two inputs causes in the result of an operation."""
-    assert first.numbers is not None
-    assert second.numbers is not None
-    u, v, u_error, v_error = np.abs(first.numbers), np.abs(second.numbers), _rounding(first), _rounding(second)
+def _input_error(name: str, u: Array, v: Array, u_error: Array, v_error: Array) -> Array:
+    """A bound on the error that errors of two inputs cause in the result of an operation."""
     if name == "product":
-        return np.asarray(u * v_error + v * u_error)
+        return np.asarray(np.abs(u) * v_error + np.abs(v) * u_error)
     if name == "ratio":
-        return np.asarray((u_error + u * v_error / v) / v)
+        return np.asarray((u_error + np.abs(u / v) * v_error) / np.abs(v))
     return np.asarray(u_error + v_error)
 
 

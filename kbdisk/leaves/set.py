@@ -483,7 +483,7 @@ def _completed(logits: Tensor, codes: Tensor, mass: Tensor) -> Tensor:
 
 
 def likeliest(logits: Tensor, count: Tensor) -> Tensor:
-    """(n, V) whether each label is among the likeliest of its row, as many as are counted (n,); of equal ones the first."""
+    """(n, V) whether each label is among the likeliest of its row, `count` (n,) of them; of equal ones the first."""
     most = min(max(int(count.max()), 1) if len(count) else 1, logits.shape[1])
     if most == 1:
         best = logits.argmax(1, keepdim=True)

@@ -71,7 +71,7 @@ def plan(model, gaps):
 
 
 def test_a_batch_asks_few_questions_that_many_labels_may_answer(model, plan, monkeypatch):
-    monkeypatch.setattr(predict, "LABELS_OF_COST", 1)
+    monkeypatch.setattr(predict, "LABELS_PER_COST", 1)
     monkeypatch.setattr(predict, "MAX_TOKENS", 40)
     monkeypatch.setattr(predict, "GIVEN_COST", 0.0)
     predicting = Predicting(plan.with_config(CompletionConfig(draws=0)))
