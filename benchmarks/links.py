@@ -325,7 +325,9 @@ def measure_speed(entities: int, queries: int, rank: int) -> str:
     numbered = torch.stack(
         [torch.randint(0, most, (5 * entities,), generator=generator) for most in (entities, 50, entities)], 1
     )
-    triples = Triples(ids, tuple(Relation((f"r{number}",), True) for number in range(50)), (), numbered.unique(dim=0).int())
+    triples = Triples(
+        ids, tuple(Relation((f"r{number}",), True) for number in range(50)), (), numbered.unique(dim=0).int()
+    )
     shapes = (entities, 2 * rank), (100, 2 * rank)
     factors = Factors(*(torch.randn(shape, generator=generator, dtype=torch.float16) for shape in shapes))
     one, none = torch.ones((), dtype=torch.float64), torch.zeros(0, 3, dtype=torch.long)
