@@ -587,7 +587,7 @@ class _Search:
         mixed = (units == column.unit)[:, None] & (units == "number")[None, :]
         alike = (units[:, None] == units[None, :]) & ~np.eye(size, dtype=bool)
         rounding = np.stack([_rounding(self.numeric[place])[rows] for place in usable], 1) if size else A
-        max_error = MAX_INPUT_ERROR * np.abs(y)
+        is_rounded, max_error = bool(rounding.any()), MAX_INPUT_ERROR * np.abs(y)
         operations: list[tuple[str, Array]] = [
             ("sum", (mixed if column.unit != "number" else plain & upper)),
             ("difference", mixed if moment else alike),
@@ -601,8 +601,11 @@ class _Search:
             hits = np.zeros((size, size), dtype=np.int32)
             for row in range(len(rows)):
                 u, v = A[row][:, None], A[row][None, :]
-                input_error = _input_error(name, u, v, rounding[row][:, None], rounding[row][None, :])
-                hits += agrees(OPERATIONS[name](u, v), y[row], tolerance[row] + np.minimum(input_error, max_error[row]))
+                allowed_error = tolerance[row]
+                if is_rounded:
+                    input_error = _input_error(name, u, v, rounding[row][:, None], rounding[row][None, :])
+                    allowed_error = allowed_error + np.minimum(input_error, max_error[row])
+                hits += agrees(OPERATIONS[name](u, v), y[row], allowed_error)
             flat = np.flatnonzero(allowed.ravel())
             for place in flat[self._survivors(hits.ravel()[flat], present.ravel()[flat])]:
                 first, second = self.numeric[usable[place // size]], self.numeric[usable[place % size]]
@@ -963,7 +966,7 @@ class _Search:
         return Rule(column.path, kind, paths, factor, offset, decimals=column.decimals if computed else None)
 
     def _kept(self, matches: Sequence[Match]) -> list[Match]:
-        """The rules of a property, the simplest first, and of these such as are exact to the digit.
+        """The rules of a property: the simplest first, and of a kind those that hold to the digit before those that do not.
 
         A further rule is kept if it applies to rows that no earlier one does.
         """
