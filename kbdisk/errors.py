@@ -46,6 +46,11 @@ class LoadError(KBDiskError):
 class WriteError(KBDiskError):
     """A target that cannot be written, or a value that has no place in it."""
 
+    @classmethod
+    def without_room(cls, folder: str, fact: str) -> WriteError:
+        """The error of a folder for scratch files, such as a full disk."""
+        return cls(folder, f"expected room for what memory cannot hold, got {fact!r}. Make room there.")
+
 
 class SchemaError(KBDiskError):
     """A schema that is wrong in itself, or that the data does not fit."""

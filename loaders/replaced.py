@@ -1,4 +1,4 @@
-"""The texts that filled values replaced, which the rows of a sidecar state: in memory, and in a temporary file where they are many."""
+"""The texts that filled values replaced, for the rows of a sidecar: in memory, and in a temporary SQLite table where they are many."""
 
 from __future__ import annotations
 
@@ -71,5 +71,4 @@ def _disk_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        expected = "expected room for what memory cannot hold"
-        raise WriteError(tempfile.gettempdir(), f"{expected}, got {str(error)!r}. Make room there.") from None
+        raise WriteError.without_room(tempfile.gettempdir(), str(error)) from None

@@ -28,5 +28,4 @@ def disk_errors(folder: FilePath | None) -> Iterator[None]:
         yield
     except OSError as error:
         fact = (error.strerror or str(error)).lower()
-        where = str(folder or tempfile.gettempdir())
-        raise WriteError(where, f"expected room for what memory cannot hold, got {fact!r}. Make room there.") from None
+        raise WriteError.without_room(str(folder or tempfile.gettempdir()), fact) from None
