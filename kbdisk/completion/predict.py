@@ -59,7 +59,7 @@ from kbdisk.training.trained import Trained
 CHUNK_ENTITIES, CHUNK_GAPS = 2000, 4096  # that are read before they are predicted, at most
 MAX_TOKENS = 16384  # of a batch, about: small operations take most of the time
 GIVEN_COST = 0.25  # of a given token in a batch, beside 1 or more of an asked token: beliefs take the most memory
-LABELS_PER_COST = 1024  # an asked token costs its labels in so many, and 1 at least
+LABELS_PER_COST = 1024  # labels of a slot for which its asked token costs 1; with fewer it costs 1, too
 SEED_SALT = 1  # so that no seed is one of training's
 MIN_PART_PRESENCE = 0.5  # of a month or a day that is predicted with its year
 MIN_FILL_RATIO = 0.5  # of a field of a new list part: how often it is there, beside the field that is there most often

@@ -27,7 +27,7 @@ from kbdisk.model.beliefs import Beliefs
 
 LABELS = ("category", "link")
 MIN_CHANCE_REPEATS = 7.0  # expected repeats of a pair by chance: without any, chance has a probability of 1 in 1,000
-ENTITIES_AT_ONCE = 1000  # of a class, whose labels are encoded; a pair that repeats among the first of them is no key
+ENTITIES_AT_ONCE = 1000  # of a class, that are encoded at once; a pair that repeats among the first of them is no key
 UNKNOWN = -1  # the code of an entity without a label, or with one that training did not have
 
 Codes: TypeAlias = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ class LabelTable(NamedTuple):
         return np.unique(np.array(self.ids), return_inverse=True)[1]
 
     def of_pair(self, pair: tuple[int, int], owners: Codes) -> tuple[Codes, Codes, Codes]:
-        """Of the entities that have both labels of a pair of slots, these labels, and their owners."""
+        """The labels in two slots, and the owners, of the entities that have both."""
         codes, partner_codes = (self.codes[slot] for slot in pair)
         both = (codes != UNKNOWN) & (partner_codes != UNKNOWN)
         return codes[both], partner_codes[both], owners[both]

@@ -114,7 +114,7 @@ class Column:
         self._sorted_nodes: NDArray[np.int32] | None = None
 
     def append(self, node: int, value: Any, *, is_link: bool) -> None:
-        """Add the value of a node; of a property of links its target is a node, too."""
+        """Add the value of a node. With `is_link` the property holds links, and the target of one becomes a node."""
         self._sorted_nodes = None
         code = TYPE_CODES.get(type(value)) if is_link or type(value) is not Link else None
         if not self._nodes and code:
@@ -170,7 +170,7 @@ class Graph:
     """The links among entities, and known values of each. Without links nobody asks for values, and none are kept."""
 
     def __init__(self, schema: Schema, kept: Collection[Path] | None = None) -> None:
-        """With `kept` the values at these paths alone are kept; else all. All links are."""
+        """`kept` are the paths whose values are kept; None: all. Links are kept in any case."""
         self.schema, self._kept = schema, kept
         self.linking = {name: linking(entity_class.leaves()) for name, entity_class in schema.classes.items()}
         self._has_links = has_links(schema)
@@ -183,7 +183,7 @@ class Graph:
 
     @classmethod
     def read(cls, schema: Schema, entities: Iterable[Entity | Reading], kept: Collection[Path] | None = None) -> Self:
-        """The graph of some entities, without those that the schema has no class for; with `kept` their values at these paths alone."""
+        """The graph of some entities, without those that the schema has no class for. `kept` are the paths whose values are kept."""
         graph = cls(schema, kept)
         graph.add_all(entities)
         return graph

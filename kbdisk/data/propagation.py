@@ -239,7 +239,7 @@ class Propagation:
         return Propagation(tuple(self.relations[number] for number in used.tolist()), propagators)
 
     def relations_of(self, graph: Graph, pools: Pools) -> Relations:
-        """Its relations, by the numbers that its propagators have for them, in a graph."""
+        """The relations that the propagators follow, by their numbers there, with the edges of a graph."""
         return Relations.of(graph.arrays(), pools, self.relations, self.reads)
 
     @property
@@ -330,7 +330,7 @@ class Relations:
         names: tuple[Relation, ...] | None = None,
         reads: Collection[Source] | None = None,
     ) -> Relations:
-        """The relations of a graph, or those that are named, with all its numbers, or those that are read."""
+        """The relations of a graph, or the named ones; with its numbers, all or those of `reads`."""
         pooled = [pools.source(*relation) for relation in arrays.relations]
         own = [Relation(*source, backwards) for backwards in (False, True) for source in pooled]
         names = tuple(dict.fromkeys(own)) if names is None else names
