@@ -64,7 +64,7 @@ from kbdisk.experts.filled_columns import (
     slots_worth_filling,
 )
 from kbdisk.experts.gaussian_process import interpolate, rising_knots
-from kbdisk.experts.histogram_boosting import grow
+from kbdisk.experts.histogram_boosting import MAX_BORDERS, grow
 from kbdisk.experts.target_scale import TargetScale
 from kbdisk.experts.trees import SymmetricTrees, Trees
 
@@ -79,6 +79,7 @@ MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
+WORTHWHILE_TREES = 20  # of a slot, that there should be time for: first trees read fewer columns where that takes too long
 VALUES_OF_BOOSTER = 300  # added to the number of values: what any booster takes besides
 WAVE = 4  # numbers that are learnt side by side, from the estimates of those before
 MIN_SECONDS_TWICE = 0.5  # of a property, from which on trees are grown again from the estimates of all
@@ -86,6 +87,7 @@ LATER_ROUNDS = 1  # of imputing hidden numbers, which read the estimates of the 
 MANY_LABELS_SHARE = 0.35  # of a limited time, at most: for properties of many labels, which regressions predict as well
 ESTIMATE_SHARE = 0.4  # of the time of as many properties, for trees that make estimates and are grown again
 MAX_SHARES = 1.0  # times its even share of the time, that the first booster of a property may take
+FLAG_BORDERS = 2  # of a column of 0, 1 and unknown
 MIN_LINE_VALUES = 20  # that both numbers are known of
 MIN_LINE_VALUES_COMPARED = 10  # by which it is compared to trees; with fewer the line stands
 MIN_EXPLAINED = 0.6  # of the distances from the median of the values that have both: a weaker line only adds its noise
@@ -316,7 +318,9 @@ def fit(
 
         def build(slot: int, seconds: float) -> Task | None:
             values = cheapest_first[slot].within(seconds, VALUES_PER_SECOND_OF_SLOT, seed)
-            return Task.build(codec, slot, values, examples.features, examples.columns_beside(slot), config, before)
+            columns = values.visible(examples.columns_beside(slot))
+            of_tree = seconds / WORTHWHILE_TREES
+            return Task.build(codec, slot, values, examples.features, columns, config, before, fitting.timing, of_tree)
 
         return {slot: partial(build, slot) for slot in slots}
 
@@ -400,8 +404,13 @@ class Task:
         used: Tensor,
         config: BoostedTreesConfig,
         estimates: Round,
+        timing: Timing | None = None,
+        seconds: float = math.inf,
     ) -> Task | None:
-        """The task with the used columns (f,); None where there is nothing to learn."""
+        """The task with the best of the used columns (f,); None where there is nothing to learn.
+
+        A tree should take no longer than so many `seconds`: with less time it reads fewer columns.
+        """
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
         labels, scale = codes.new_zeros(0, dtype=torch.long), None
         if codec.slots[slot].kind == NUMBER:
@@ -415,7 +424,8 @@ class Task:
         columns, weights = FilledColumns(used, features.of(slot).cpu()), torch.cat(examples.weights)
         visible = examples.features(used)
         task = cls(codec, slot, columns, labels, scale, 1.0, visible, codes, entities, weights, estimates)
-        screened = task._screened(config.screened, features)
+        affordable = partial((timing or Timing()).affordable_columns, seconds=seconds)
+        screened = task._screened(config.screened, features, affordable)
         return screened and screened._filled(examples)
 
     def _filled(self, examples: Examples) -> Task:
@@ -423,8 +433,8 @@ class Task:
         columns = self.columns.with_estimates(~self.features.isnan(), self.estimates)
         return replace(self, columns=columns).with_examples([examples]) if columns.places else self
 
-    def _screened(self, max_columns: int, all_columns: OneHotFeatures) -> Task | None:
-        """With encoded targets, and the columns alone that explain some of them."""
+    def _screened(self, max_columns: int, all_columns: OneHotFeatures, affordable: Affordable) -> Task | None:
+        """With encoded targets, and the columns alone that explain some of them, the best as far as they are affordable."""
         target, encoded = self.encode(self.target)
         features, entities, weights = self.features[encoded], self.entities[encoded], self.weights[encoded]
         varies = varying(features)
@@ -436,7 +446,10 @@ class Task:
         if line is not None:
             points = line.of(features[:, columns == line.column][:, 0])
         matrix = F.one_hot(target, len(self.labels)).double() if len(self.labels) else target[:, None]
-        best = best_columns(features, matrix, max_columns)
+        are_numbers = all_columns.label.cpu()[columns] == NUMBER_COLUMN
+        borders = (~features.isnan()).sum(0).clamp(max=MAX_BORDERS).where(are_numbers, FLAG_BORDERS)
+        costs, most = affordable(len(features), borders, len(self.labels))
+        best = best_columns(features, matrix, max_columns, costs, most)
         share = float(encoded.double().mean())
         return replace(
             self,
@@ -546,6 +559,7 @@ def _numbers(codec: Codec, slot: int, codes: Tensor) -> NDArray[np.float64]:
 # ---------------------------------------------------------------- within a time budget
 
 
+Affordable: TypeAlias = Callable[[int, Tensor, int], tuple[Tensor, float]]  # as `Timing.affordable_columns`
 Build: TypeAlias = Callable[[float], "Task | None"]  # by the seconds that a slot has
 
 

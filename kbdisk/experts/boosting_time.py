@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from kbdisk.experts.catboost import threads
+from kbdisk.experts.trees import MAX_LEAVES
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
@@ -34,7 +35,9 @@ TIMED_DEPTH = 6
 TIMED_TREES = 10  # by which the time of a tree is estimated at first
 MIN_TREES = 40  # that are planned, however little time is left; at its end fewer are there
 RATE_POWER, MAX_RATE = 0.6, 0.3  # how the learning rate grows as trees get fewer, and how far
-SECONDS_OF_LEAFWISE_COST = 2.5e-8  # on the machines of 2026
+SECONDS_OF_LEAFWISE_COST, SECONDS_OF_COST = 2.5e-8, 5e-8  # on the machines of 2026
+COST_OF_LEAFWISE_TREE = 10_000.0  # of any tree by leaf; 1 is the cost of a value of a feature
+COST_OF_LEAFWISE_BORDER = 1.4  # of a feature, in each leaf
 MAX_COUNTED_ROWS = 4096  # in which distinct values are counted
 
 
@@ -60,6 +63,11 @@ class Work:
         return max(self.outputs * (rows + ROWS_OF_BORDER * borders * 2.0 ** (depth - TIMED_DEPTH)), 1.0)
 
 
+def leafwise_column_costs(rows: int, borders: Tensor, leaves: int) -> Tensor:
+    """(F,) what columns cost a tree of `histogram_boosting`, by their borders (F,)."""
+    return rows + COST_OF_LEAFWISE_BORDER * leaves * borders
+
+
 class Timing:
     """The seconds of a tree, by the boosters before, and the settings that fit into the time that there is."""
 
@@ -67,6 +75,17 @@ class Timing:
         self.seconds_of_cost: float | None = None  # of a symmetric tree whose cost is 1
         self.seconds_of_leafwise_cost = SECONDS_OF_LEAFWISE_COST  # the same of `histogram_boosting`; a guess at first
         self.stopping = Event()  # set to end all boosters after the tree, or the part, that they are at
+
+    def affordable_columns(self, rows: int, borders: Tensor, labels: int, seconds: float) -> tuple[Tensor, float]:
+        """(F,) what each column costs a tree by its borders (F,), and what all may cost together in a tree of so many seconds.
+
+        The trees are those of `histogram_boosting` for numbers, which have no `labels`, and CatBoost's for labels, with the fewest borders.
+        """
+        if labels:
+            costs = labels * (rows + ROWS_OF_BORDER * borders.clamp(max=BORDERS[-1]))
+            return costs, seconds / (self.seconds_of_cost or SECONDS_OF_COST)
+        costs = leafwise_column_costs(rows, borders, MAX_LEAVES)
+        return costs, seconds / self.seconds_of_leafwise_cost - COST_OF_LEAFWISE_TREE
 
     def fit(self, settings: Mapping[str, Any], pools: tuple[Pool, Pool], work: Work, end: float = math.inf) -> CatBoost:
         """A booster that is ready at a time of time.monotonic: what it lacks in trees it has in learning rate."""

@@ -78,6 +78,11 @@ class Examples:
         """(n, f) what was visible beside each value, in columns (f,) of other slots."""
         return torch.cat([table.dense(rows, columns) for table, rows in zip(self.tables, self.rows, strict=True)])
 
+    def visible(self, columns: Tensor) -> Tensor:
+        """(f,) those of some columns of which something was visible beside at least one value."""
+        known = [table.is_visible(rows, columns) for table, rows in zip(self.tables, self.rows, strict=True)]
+        return columns[torch.stack(known).any(0)] if known else columns
+
     def read(self, read: Callable[[Tensor], Tensor]) -> Tensor:
         """(n, f) what a function of all features (n, F) gives, of what was visible beside each value."""
         blocks = (

@@ -8,10 +8,13 @@ n rows   F features   K targets
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 BINS = 16
+FEWEST_COLUMNS = 24  # that are kept, however much they cost
 MAX_ROWS = 4096  # that gains are measured on
 COLUMNS_AT_ONCE = 256  # that are sorted
 MIN_GAIN = 1e-9  # a smaller one is rounding
@@ -23,14 +26,22 @@ def varying(x: Tensor) -> Tensor:
     return (known != known[:1]).any(0)
 
 
-def best_columns(x: Tensor, targets: Tensor, most: int) -> Tensor:
-    """(f,) ascending, the features (n, F) with the greatest gain for targets (n, K), and with any at all; f <= most."""
-    if x.shape[1] <= most:
+def best_columns(
+    x: Tensor, targets: Tensor, most: int, costs: Tensor | None = None, affordable: float = math.inf
+) -> Tensor:
+    """(f,) ascending, the features (n, F) with the greatest gain for targets (n, K), and with any at all; f <= most.
+
+    Their `costs` (F,) together are `affordable`, unless they are fewer than `FEWEST_COLUMNS`.
+    """
+    costs = x.new_zeros(x.shape[1]) if costs is None else costs
+    if x.shape[1] <= most and (x.shape[1] <= FEWEST_COLUMNS or float(costs.sum()) <= affordable):
         return torch.arange(x.shape[1], device=x.device)
     step = max(len(x) // MAX_ROWS, 1)
     gain = gains(x[::step], targets[::step])
     order = gain.argsort(descending=True, stable=True)[:most]
-    kept = order[gain[order] > MIN_GAIN]
+    is_affordable = costs[order].cumsum(0) <= affordable
+    is_affordable[:FEWEST_COLUMNS] = True
+    kept = order[is_affordable & (gain[order] > MIN_GAIN)]
     return (kept if len(kept) else order[:1]).sort().values
 
 

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kbdisk.experts.boosting_time import Timing, Work, raised_rate
+from kbdisk.experts.boosting_time import COST_OF_LEAFWISE_TREE, Timing, Work, leafwise_column_costs, raised_rate
 from kbdisk.experts.trees import MAX_LEAVES, LeafwiseTrees
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ LEAST_SECONDS = 0.2
 SECONDS_OF_PART = 2.0  # of trees that grow before the time is looked at again: each part prepares the data anew
 WORTH_A_PART = 0.1  # of the trees that there are: with time for fewer no part is added
 TIMED_TREES = 5  # that a part has at least, by which the time of trees of other properties is estimated
-COST_OF_TREE = 10_000.0  # of any tree; 1 is the cost of a value of a feature
-COST_OF_BORDER = 1.4  # of a feature, in each leaf
 SPREADS = 3.0  # how far from the median targets may lie, in distances between their first and last tenth
 MAX_OUTLIERS = 0.03  # of the targets, that may lie beyond: more are no outliers
 
@@ -117,9 +115,8 @@ class _Growing:
         )
         self.timing, self.threads = timing, threads
         self.training, self.validation = sides
-        borders = int((work.distinct - 1).clamp(max=MAX_BORDERS).sum())
-        leaves = min(MAX_LEAVES, work.rows // least)
-        self.cost = COST_OF_TREE + work.rows * len(work.distinct) + COST_OF_BORDER * leaves * borders  # of a tree
+        borders, leaves = (work.distinct - 1).clamp(max=MAX_BORDERS), min(MAX_LEAVES, work.rows // least)
+        self.cost = COST_OF_LEAFWISE_TREE + float(leafwise_column_costs(work.rows, borders, leaves).sum())  # of a tree
         # by the trees of other properties, until some are grown
         self.seconds_of_tree = timing.seconds_of_leafwise_cost * self.cost
         self.trees = 0

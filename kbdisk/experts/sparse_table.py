@@ -56,6 +56,13 @@ class SparseTable:
         """Itself on the CPU."""
         return SparseTable(*(part.cpu() for part in vars(self).values()))
 
+    def is_visible(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """(f,) of some columns, whether at least one of some rows (n,) has their slot."""
+        known = torch.zeros(self.known.shape[1], dtype=torch.bool, device=self.known.device)
+        for block in rows.split(ROWS_AT_ONCE):
+            known |= self.known[block].any(0)
+        return known[self.slot[columns]]
+
     def dense(self, rows: Tensor, columns: Tensor | None = None) -> Tensor:
         """(n, f) float32, some rows (n,) of some columns (f,), or of all; NaN where unknown."""
         if columns is None:
