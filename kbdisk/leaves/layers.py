@@ -9,7 +9,7 @@ G groups   n rows   D width   f hidden width
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import torch
@@ -115,9 +115,15 @@ class Readout(nn.Module):
     @torch.no_grad()
     def zero_weights(self) -> None:
         """Set these parameters to 0, so that the belief about a slot no longer depends on the vector."""
-        for name, parameter in self.named_parameters():
-            if name in self.weight_names:
-                parameter.zero_()
+        for parameter in self._weights():
+            parameter.zero_()
+
+    def has_zero_weights(self) -> bool:
+        """Whether the belief about a slot does not depend on the vector."""
+        return not any(bool(parameter.any()) for parameter in self._weights())
+
+    def _weights(self) -> Iterator[nn.Parameter]:
+        return (parameter for name, parameter in self.named_parameters() if name in self.weight_names)
 
 
 class GLUBlock(nn.Module):

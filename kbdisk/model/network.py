@@ -85,7 +85,13 @@ class DiSK(nn.Module):
 
     def forward(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,); `memo` serves passes over one batch."""
-        queries, h, path = self._encode_queries(batch, visible, asked, memo)
+        if self._uses_vectors(batch, asked):
+            queries, h, path = self._encode_queries(batch, visible, asked, memo)
+        else:
+            queries = (asked | batch.absent).nonzero()[:, 0]
+            _, paths, place = self._paths(batch)
+            path = paths[place[queries]]
+            h = path.new_zeros(len(queries), self.config.width)
         has_value = asked[queries]  # of an absent property only presence is predicted
         beliefs = self.kinds.believe(batch, queries[has_value], h[has_value], path[has_value])
         presence = self.presence(h).float()[:, 0] + self.presence_prior[batch.slot[queries]]
@@ -96,6 +102,13 @@ class DiSK(nn.Module):
         for module in self.kinds.decoders.modules():
             if isinstance(module, Readout):
                 module.zero_weights()
+
+    def _uses_vectors(self, batch: Batch, asked: Tensor) -> bool:
+        """Whether beliefs depend on the vectors of queries. Those of a network without steps do not: they need not be computed."""
+        if torch.is_grad_enabled() or bool(self.presence.weight.any()):
+            return True
+        kinds = [kind for kind, (start, end) in batch.spans.items() if bool(asked[start:end].any())]
+        return any(map(self.kinds.uses_vectors, kinds))
 
     def encode_asked(self, batch: Batch, visible: Tensor, asked: Tensor) -> Tensor:
         """(q, D) the vectors of the asked tokens (T,), in their order, given the visible ones (T,)."""
@@ -189,6 +202,11 @@ class KindModules(nn.Module):
             beliefs[kind] = Asked(of_kind - start, start, vectors, self.decoders[kind](vectors, rows))
             begin += len(of_kind)
         return beliefs
+
+    def uses_vectors(self, kind: str) -> bool:
+        """Whether beliefs of a kind depend on the vectors of queries: not where its decoder has readouts, and all of them are zero."""
+        readouts = [module for module in self.decoders[kind].modules() if isinstance(module, Readout)]
+        return not readouts or not all(readout.has_zero_weights() for readout in readouts)
 
     def _rows(self, batch: Batch, tokens: Tensor, path: Tensor) -> Iterator[tuple[str, int, Tensor, Rows]]:
         """By kind: where its tokens begin in the batch, those of `tokens` that are of the kind, and their rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -251,3 +252,45 @@ def test_presence_is_learnt():
     likely = dict(zip(batch.entity[found["tokens"]].tolist(), found["logits"].sigmoid().tolist(), strict=True))
     assert likely[0] > 0.6
     assert likely[1] < 0.1
+
+
+def test_a_network_with_zero_readouts_believes_the_same_without_encoding_what_is_visible(
+    learnt, batch, hidden, monkeypatch
+):
+    _, model = deepcopy(learnt)
+    model.zero_readouts()
+    with torch.no_grad():
+        model.presence.weight.zero_()
+    encoded = []
+    encode = type(model)._encode_queries
+    monkeypatch.setattr(type(model), "_encode_queries", lambda *given: encoded.append(1) or encode(*given))
+    asked = hidden.asked.clone()
+    for start, end in (span for kind, span in batch.spans.items() if kind == "text"):
+        asked[start:end] = False
+    in_full = model(batch, hidden.visible, asked)  # gradients need the vectors
+    assert len(encoded) == 1
+    with torch.no_grad():
+        shortened = model(batch, hidden.visible, asked)
+    assert len(encoded) == 1
+    assert asked.any()
+    assert torch.equal(in_full.log_prob(batch), shortened.log_prob(batch))
+    assert torch.equal(in_full.presence["logits"], shortened.presence["logits"])
+
+
+def test_a_network_whose_presence_or_texts_depend_on_vectors_encodes_what_is_visible(
+    learnt, batch, hidden, monkeypatch
+):
+    _, model = deepcopy(learnt)
+    model.zero_readouts()
+    start, end = batch.spans["text"]
+    texts = torch.zeros_like(hidden.asked)
+    texts[start:end] = hidden.asked[start:end]
+    assert texts.any()
+    for weight, asked, is_needed in (
+        (0.0, texts, True),
+        (0.0, ~texts & hidden.asked, False),
+        (0.1, ~texts & hidden.asked, True),
+    ):
+        with torch.no_grad():
+            model.presence.weight.fill_(weight)
+            assert model._uses_vectors(batch, asked) == is_needed
