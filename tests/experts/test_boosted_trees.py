@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from kbdisk.data import Codec
 from kbdisk.entity import Entity
 from kbdisk.entity import Link as Ref
 from kbdisk.errors import CheckpointError
-from kbdisk.experts import boosted_trees, serialize
+from kbdisk.experts import boosted_trees, feature_screening, serialize
 from kbdisk.experts.base import Sides
 from kbdisk.experts.boosted_trees import Task, TreeGroup
 from kbdisk.experts.boosting_time import Timing
@@ -409,6 +410,28 @@ def test_in_a_short_time_every_slot_has_trees_which_learn_from_a_sample_of_its_v
     sizes.clear()
     boosted_trees.fit(codec, Sides(tokens, tokens), config=config, seed=0)
     assert set(sizes) == {1000}
+
+
+def test_in_a_short_time_trees_read_fewer_columns(monkeypatch):
+    monkeypatch.setattr(feature_screening, "FEWEST_COLUMNS", 2)
+    numbers = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
+    known = [Entity(f"t{n}", {"y": float(row[0]), **{f"x{at}": float(x) for at, x in enumerate(row)}}) for n, row in enumerate(numbers)]  # fmt: skip
+    names = ("y", *(f"x{at}" for at in range(5)))
+    codec = Codec.fit(of_one_class({(name,): Property(Number()) for name in names}), known)
+    tokens = codec.encode(known)
+    examples = OneHotExamples(Sides(tokens, tokens), 10_000, 100, 0)
+    place = next(number for number, slot in enumerate(codec.slots) if slot.path == ("y",))
+    used, config = examples.columns_beside(place), BoostedTreesConfig(share=0.3)
+
+    def columns(seconds: float) -> set[str]:
+        task = Task.build(
+            codec, place, examples.training[place], examples.features, used, config, {}, Timing(), seconds
+        )
+        return {str(codec.slots[slot].path[0]) for slot in examples.features.slot[task.columns.columns].tolist()}
+
+    assert columns(math.inf) == set(names) - {"y"}
+    assert len(columns(0.0)) == 2
+    assert "x0" in columns(0.0)  # it is y
 
 
 def test_a_few_outliers_do_not_lead_trees_of_numbers_astray():

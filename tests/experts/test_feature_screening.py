@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from kbdisk.experts import feature_screening
 from kbdisk.experts.feature_screening import best_columns, binned, gains, varying
 
 
@@ -27,6 +28,17 @@ def test_features_that_explain_the_target_are_kept_and_noise_is_not():
 def test_few_features_are_all_kept():
     x, target = table()
     assert best_columns(x, target, 12).tolist() == list(range(12))
+
+
+def test_the_best_features_are_kept_as_far_as_they_are_affordable(monkeypatch):
+    monkeypatch.setattr(feature_screening, "FEWEST_COLUMNS", 1)
+    x, target = table()
+    costs = torch.full((12,), 10.0)
+    assert best_columns(x, target, 12, costs, 120.0).tolist() == list(range(12))
+    assert best_columns(x, target, 12, costs, 29.0).tolist() == [4, 9]
+    assert best_columns(x, target, 12, costs, 0.0).tolist() in ([4], [9])
+    monkeypatch.setattr(feature_screening, "FEWEST_COLUMNS", 2)
+    assert best_columns(x, target, 12, costs, 0.0).tolist() == [4, 9]
 
 
 def test_where_no_feature_explains_the_target_one_is_kept():

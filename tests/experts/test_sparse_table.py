@@ -45,6 +45,18 @@ def test_cells_are_where_they_were_put(some, data):
     torch.testing.assert_close(table.dense(rows, columns), dense[rows][:, columns], equal_nan=True)
 
 
+@given(tables(), st.data())
+def test_a_column_is_visible_where_some_row_is_known_in_it(some, data):
+    table, dense = some
+    rows = torch.tensor(
+        data.draw(st.lists(st.sampled_from(range(len(dense))), max_size=9) if len(dense) else st.just([]))
+    )
+    columns = torch.tensor(data.draw(st.lists(st.sampled_from(range(6)), unique=True).map(sorted)))
+    rows, columns = rows.long(), columns.long()
+    is_known = ~dense[rows][:, columns].isnan()
+    assert table.is_visible(rows, columns).tolist() == is_known.any(0).tolist()
+
+
 @given(st.lists(tables(), min_size=1, max_size=3))
 def test_joined_tables_are_below_each_other(some):
     joined = SparseTable.joined([table for table, _ in some])
