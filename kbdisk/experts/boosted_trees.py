@@ -79,9 +79,7 @@ MANY_VALUES = 1000  # from which on there are more folds
 MAX_LABEL_CELLS = 60_000  # values times labels that a booster of many labels learns from, about
 VALUES_PER_SECOND = 10_000  # examples of all slots together, for each second of trees
 VALUES_PER_SECOND_OF_SLOT = 5500  # examples of a slot, for each second of its first trees: more leave too few trees
-WORTHWHILE_TREES = (
-    20  # of a slot, that there should be time for: first trees read fewer columns where that takes too long
-)
+WORTHWHILE_TREES = 20  # that a slot should have time for: where it has less, first trees read fewer columns
 VALUES_OF_BOOSTER = 300  # added to the number of values: what any booster takes besides
 WAVE = 4  # numbers that are learnt side by side, from the estimates of those before
 MIN_SECONDS_TWICE = 0.5  # of a property, from which on trees are grown again from the estimates of all
