@@ -57,15 +57,18 @@ class Work:
 
     def cost(self, settings: Mapping[str, Any]) -> float:
         """Proportional to the time of a tree, about."""
-        borders = int((self.distinct - 1).clamp(max=settings.get("border_count", BORDERS[0])).sum())
-        depth: int = settings["depth"]
-        rows = self.rows * len(self.distinct) * depth / TIMED_DEPTH
-        return max(self.outputs * (rows + ROWS_OF_BORDER * borders * 2.0 ** (depth - TIMED_DEPTH)), 1.0)
+        borders = (self.distinct - 1).clamp(max=settings.get("border_count", BORDERS[0]))
+        return max(float(symmetric_column_costs(self.rows, borders, self.outputs, settings["depth"]).sum()), 1.0)
+
+
+def symmetric_column_costs(rows: int, borders: Tensor, outputs: int, depth: int = TIMED_DEPTH) -> Tensor:
+    """(F,) float64, what columns cost one of CatBoost's trees, by their borders (F,)."""
+    return outputs * (rows * depth / TIMED_DEPTH + ROWS_OF_BORDER * 2.0 ** (depth - TIMED_DEPTH) * borders.double())
 
 
 def leafwise_column_costs(rows: int, borders: Tensor, leaves: int) -> Tensor:
-    """(F,) what columns cost a tree of `histogram_boosting`, by their borders (F,)."""
-    return rows + COST_OF_LEAFWISE_BORDER * leaves * borders
+    """(F,) float64, what columns cost a tree of `histogram_boosting`, by their borders (F,)."""
+    return rows + COST_OF_LEAFWISE_BORDER * leaves * borders.double()
 
 
 class Timing:
@@ -82,7 +85,7 @@ class Timing:
         The trees are those of `histogram_boosting` for numbers, which have no `labels`, and CatBoost's for labels, with the fewest borders.
         """
         if labels:
-            costs = labels * (rows + ROWS_OF_BORDER * borders.clamp(max=BORDERS[-1]))
+            costs = symmetric_column_costs(rows, borders.clamp(max=BORDERS[-1]), labels)
             return costs, seconds / (self.seconds_of_cost or SECONDS_OF_COST)
         costs = leafwise_column_costs(rows, borders, MAX_LEAVES)
         return costs, seconds / self.seconds_of_leafwise_cost - COST_OF_LEAFWISE_TREE

@@ -469,7 +469,7 @@ class Task:
 
     def _screened(self, examples: Examples, columns: Tensor, most: int) -> Tensor:
         """Those of the columns (f,) that differ among some examples and explain most of their labels."""
-        codes = torch.cat(examples.codes)
+        codes, columns = torch.cat(examples.codes), examples.visible(columns)
         is_label = torch.isin(codes, self.labels)
         features = examples.features(columns)[is_label]
         varies = varying(features)

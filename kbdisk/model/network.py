@@ -85,13 +85,12 @@ class DiSK(nn.Module):
 
     def forward(self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None = None) -> Beliefs:
         """Beliefs about the asked tokens (T,), given the visible ones (T,); `memo` serves passes over one batch."""
+        queries, paths = (asked | batch.absent).nonzero()[:, 0], self._paths(batch)
+        path = paths[1][paths[2][queries]]  # (Q, D)
         if self._uses_vectors(batch, asked):
-            queries, h, path = self._encode_queries(batch, visible, asked, memo)
+            h = self._encode_queries(batch, visible, queries, paths, memo)
         else:
-            queries = (asked | batch.absent).nonzero()[:, 0]
-            _, paths, place = self._paths(batch)
-            path = paths[place[queries]]
-            h = path.new_zeros(len(queries), self.config.width)
+            h = torch.zeros_like(path)
         has_value = asked[queries]  # of an absent property only presence is predicted
         beliefs = self.kinds.believe(batch, queries[has_value], h[has_value], path[has_value])
         presence = self.presence(h).float()[:, 0] + self.presence_prior[batch.slot[queries]]
@@ -117,15 +116,15 @@ class DiSK(nn.Module):
 
     def encode_asked_and_absent(self, batch: Batch, visible: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
         """(Q,) the tokens that are asked for (T,) or absent, and (Q, D) their vectors, given the visible ones (T,)."""
-        queries, h, _ = self._encode_queries(batch, visible, asked, None)
-        return queries, h
+        queries = (asked | batch.absent).nonzero()[:, 0]
+        return queries, self._encode_queries(batch, visible, queries, self._paths(batch), None)
 
     def _encode_queries(
-        self, batch: Batch, visible: Tensor, asked: Tensor, memo: Memo | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(Q,) the tokens that are asked for or absent, (Q, D) their vectors, (Q, D) their paths."""
-        seen, queries = visible.nonzero()[:, 0], (asked | batch.absent).nonzero()[:, 0]  # (V,), (Q,)
-        entity, path, place = self._paths(batch)  # (B, D), (U, D), (T,)
+        self, batch: Batch, visible: Tensor, queries: Tensor, paths: tuple[Tensor, Tensor, Tensor], memo: Memo | None
+    ) -> Tensor:
+        """(Q, D) the vectors of the tokens that are asked for or absent (Q,), with the batch's `paths`."""
+        seen = visible.nonzero()[:, 0]  # (V,)
+        entity, path, place = paths  # (B, D), (U, D), (T,)
         values = self._values(batch, seen, path[place[seen]], memo)  # (V, D)
         x = torch.cat([entity, values + path[place[seen]], self.query + path[place[queries]]])  # (B + V + Q, D)
         entities = torch.arange(batch.size, device=seen.device)
@@ -133,7 +132,8 @@ class DiSK(nn.Module):
         key_count = batch.size + len(seen)
         keys = owner[:key_count]
         all_rows, asked_rows = build_layout(owner, keys, batch.size), build_layout(owner[key_count:], keys, batch.size)
-        return queries, self.entity_encoder(x, key_count, all_rows, asked_rows), path[place[queries]]
+        h: Tensor = self.entity_encoder(x, key_count, all_rows, asked_rows)
+        return h
 
     def embed(self, batch: Batch, visible: Tensor) -> Tensor:
         """(B, D) the embedding of each entity: the mean of its encoded rows, of its class and its visible tokens (T,)."""

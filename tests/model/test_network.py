@@ -277,9 +277,7 @@ def test_a_network_with_zero_readouts_believes_the_same_without_encoding_what_is
     assert torch.equal(in_full.presence["logits"], shortened.presence["logits"])
 
 
-def test_a_network_whose_presence_or_texts_depend_on_vectors_encodes_what_is_visible(
-    learnt, batch, hidden, monkeypatch
-):
+def test_a_network_whose_presence_or_texts_depend_on_vectors_encodes_what_is_visible(learnt, batch, hidden):
     _, model = deepcopy(learnt)
     model.zero_readouts()
     start, end = batch.spans["text"]
