@@ -409,7 +409,7 @@ class Task:
     ) -> Task | None:
         """The task with the best of the used columns (f,); None where there is nothing to learn.
 
-        A tree should take no longer than so many `seconds`: with less time it reads fewer columns.
+        Each tree has so many `seconds`. Where all columns would take longer, the trees read the best of them alone.
         """
         codes, entities = torch.cat(examples.codes), torch.cat(examples.entities)
         labels, scale = codes.new_zeros(0, dtype=torch.long), None

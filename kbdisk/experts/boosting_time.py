@@ -80,7 +80,7 @@ class Timing:
         self.stopping = Event()  # set to end all boosters after the tree, or the part, that they are at
 
     def affordable_columns(self, rows: int, borders: Tensor, labels: int, seconds: float) -> tuple[Tensor, float]:
-        """(F,) what each column costs a tree by its borders (F,), and what all may cost together in a tree of so many seconds.
+        """(F,) the cost of each column in a tree, by its borders (F,), and the cost that a tree of so many seconds may have.
 
         The trees are those of `histogram_boosting` for numbers, which have no `labels`, and CatBoost's for labels, with the fewest borders.
         """

@@ -31,7 +31,7 @@ def best_columns(
 ) -> Tensor:
     """(f,) ascending, the features (n, F) with the greatest gain for targets (n, K), and with any at all; f <= most.
 
-    Their `costs` (F,) together are `affordable`, unless they are fewer than `FEWEST_COLUMNS`.
+    Their `costs` (F,) add up to no more than `affordable`, but the best `FEWEST_COLUMNS` are kept in any case.
     """
     costs = x.new_zeros(x.shape[1]) if costs is None else costs
     if x.shape[1] <= most and (x.shape[1] <= FEWEST_COLUMNS or float(costs.sum()) <= affordable):

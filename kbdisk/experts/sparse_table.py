@@ -57,7 +57,7 @@ class SparseTable:
         return SparseTable(*(part.cpu() for part in vars(self).values()))
 
     def is_visible(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """(f,) of some columns, whether at least one of some rows (n,) has their slot."""
+        """(f,) whether anything is known in each of some columns (f,), in at least one of some rows (n,)."""
         known = torch.zeros(self.known.shape[1], dtype=torch.bool, device=self.known.device)
         for block in rows.split(ROWS_AT_ONCE):
             known |= self.known[block].any(0)

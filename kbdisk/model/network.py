@@ -103,7 +103,7 @@ class DiSK(nn.Module):
                 module.zero_weights()
 
     def _uses_vectors(self, batch: Batch, asked: Tensor) -> bool:
-        """Whether beliefs depend on the vectors of queries. Those of a network without steps do not: they need not be computed."""
+        """Whether beliefs depend on the vectors of queries. In a network without steps all readouts are zero: its vectors need not be computed."""
         if torch.is_grad_enabled() or bool(self.presence.weight.any()):
             return True
         kinds = [kind for kind, (start, end) in batch.spans.items() if bool(asked[start:end].any())]
